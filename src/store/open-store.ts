@@ -1,0 +1,61 @@
+/**
+ * A store: state and bytes under one data folder, with the transfer engine over them. Any number of processes may open the same
+ * folder at once.
+ */
+import path from "node:path";
+import type { Log } from "../log.ts";
+import type { Recovery } from "../transfer/care.ts";
+import type { TransferEngine, TransferLimits } from "../transfer/engine.ts";
+import type { Quota } from "../transfer/state-store.ts";
+import { createTransfers } from "../transfer/transfers.ts";
+import { openFileBlobs } from "./blobs/file-blobs.ts";
+import { openSqliteState } from "./state/sqlite.ts";
+
+export interface StoreOptions {
+  readonly dataDir: string;
+  /** `always`: what is acknowledged survives a power cut. `never`: for scratch use. */
+  readonly fsync: "always" | "never";
+  readonly limits: TransferLimits;
+  readonly quota: Quota;
+  /** Below it creating and writing answer `storage_full`. */
+  readonly minFreeBytes: number;
+  readonly log: Log;
+}
+
+export interface Store {
+  readonly dataDir: string;
+  readonly transfers: TransferEngine;
+  /** What was found of processes that died, and taken over. */
+  readonly recovery: Recovery;
+  close(): Promise<void>;
+}
+
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const dataDir = path.resolve(options.dataDir);
+  const state = await openSqliteState({ dataDir, fsync: options.fsync });
+  try {
+    const blobs = openFileBlobs({ dir: path.join(dataDir, "blobs"), fsync: options.fsync });
+    const { transfers, recovery } = await createTransfers({
+      state: state.transfers,
+      changes: state.changes,
+      liveness: state.liveness,
+      blobs,
+      limits: options.limits,
+      quota: options.quota,
+      minFreeBytes: options.minFreeBytes,
+      log: options.log,
+    });
+    return {
+      dataDir,
+      transfers,
+      recovery,
+      async close() {
+        await transfers.close();
+        await state.close();
+      },
+    };
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
+}

@@ -1,0 +1,479 @@
+/**
+ * The one append operation that every door uses: checks, lease, bytes, sync, commit, digest. What it returns has been acknowledged by
+ * the disk; what it throws tells the true offset where that is known.
+ *
+ * Order of one append: judged by the record (state, size, space) → the one place in this process → the lease in the state store,
+ * which judges offset and fence in its transaction → bytes to the segment → sync → commit. Nothing before the lease changes anything.
+ */
+import { createHash } from "node:crypto";
+import { TransferError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { type ActiveWrite, ActiveWrites, closeQuietly, type HeldSegment } from "./active-writes.ts";
+import type { BlobStore } from "./blob-store.ts";
+import { type BodyEnd, BodyWriter } from "./body-writer.ts";
+import { BodyChecksum } from "./body-checksum.ts";
+import type { Completion } from "./completion.ts";
+import { type Contention, idleWriterMs } from "./contention.ts";
+import type { Appended, AppendRequest, TransferLimits } from "./engine.ts";
+import { GatherBudget } from "./gather.ts";
+import { newBlobName } from "./identifiers.ts";
+import type { SegmentRecord, StoredStatus, UploadRecord } from "./records.ts";
+import { compareWithStored } from "./stored-bytes.ts";
+import type { CommitOutcome, Liveness, Quota, TransferState } from "./state-store.ts";
+import type { UploadDigests } from "./upload-digests.ts";
+import { digestMismatch, isExpired, locked, offsetMismatch, quotaExceeded, toTransfer, unknownHandle } from "./view.ts";
+
+/** What a crash may lose of bytes that were not acknowledged. */
+const checkpointBytes = 64 << 20;
+const checkpointMs = 2_000;
+const signOfLifeMs = 1_000;
+/** Up to here a file that comes in one piece is hashed as it passes: less work than telling the digest thread. */
+const inlineDigestBytes = 256 << 10;
+
+export interface AppenderParts {
+  readonly state: TransferState;
+  readonly blobs: BlobStore;
+  readonly liveness: Liveness;
+  readonly contention: Contention;
+  readonly digests: UploadDigests;
+  readonly completion: Completion;
+  readonly limits: TransferLimits;
+  readonly quota: Quota;
+  readonly minFreeBytes: number;
+  readonly log: Log;
+}
+
+interface Lease {
+  readonly upload: UploadRecord;
+  readonly segment: SegmentRecord;
+  readonly held: HeldSegment | null;
+  readonly now: number;
+}
+
+export class Appender {
+  readonly active: ActiveWrites;
+  readonly #parts: AppenderParts;
+  readonly #budget = new GatherBudget();
+  #signOfLifeAt = Number.NEGATIVE_INFINITY;
+  #asking = false;
+
+  constructor(parts: AppenderParts) {
+    this.#parts = parts;
+    this.active = new ActiveWrites({ onTick: () => this.#tick() });
+  }
+
+  /** Free space, checked before anything is created or written. */
+  async checkSpace(cursor?: number): Promise<void> {
+    const free = await this.#parts.blobs.freeBytes();
+    if (free >= this.#parts.minFreeBytes) return;
+    throw new TransferError("storage_full", "The disk has less free space than this server keeps in reserve.", {
+      retryAfterSeconds: 30,
+      ...(cursor !== undefined && { cursor }),
+    });
+  }
+
+  /** Appends to an upload just looked up; `upload` is receiving and not expired. */
+  async append(upload: UploadRecord, request: AppendRequest): Promise<Appended> {
+    checkAnnounced(upload, request, this.#parts.limits);
+    if (request.resend !== true && !upload.leaseActive && request.offset !== upload.offset) {
+      throw offsetMismatch(upload, request.offset);
+    }
+    await this.checkSpace(upload.offset);
+    const run = new Run(upload.handle);
+    const claimed = await this.active.claim(run);
+    if (claimed === "busy") throw locked(upload);
+    try {
+      const abandonedFence = claimed === "claimed" ? null : claimed.abandonedFence;
+      const lease = await this.#takeLease(upload, request, abandonedFence);
+      return await this.#write(run, lease, request);
+    } finally {
+      this.active.leave(run);
+      run.finish();
+    }
+  }
+
+  /** The same for an upload just created with its lease taken. */
+  async appendFirst(upload: UploadRecord, segment: SegmentRecord, now: number, request: AppendRequest): Promise<Appended> {
+    const run = new Run(upload.handle);
+    await this.active.claim(run);
+    try {
+      return await this.#write(run, { upload, segment, held: null, now }, request);
+    } finally {
+      this.active.leave(run);
+      run.finish();
+    }
+  }
+
+  /** A resend of a complete upload: the body must be the file. Nothing is written. */
+  async compareOnly(upload: UploadRecord, now: number, request: AppendRequest): Promise<Appended> {
+    checkAnnounced(upload, request, this.#parts.limits);
+    const stored = compareWithStored(this.#parts.blobs, await this.#parts.state.segments(upload.handle), upload);
+    const body = new BodyWriter({
+      stream: request.body.stream,
+      skipBytes: upload.offset,
+      compare: (piece) => stored.next(piece),
+      maxBytes: upload.offset,
+      openBlob: () => Promise.reject(new Error("a comparison writes nothing")),
+      position: 0,
+      budget: this.#budget,
+      onWritten: () => {},
+      onPiece: null,
+    });
+    try {
+      request.onAccepted?.();
+      body.start();
+      const end = await body.done;
+      if (end !== "ended" || body.receivedBytes !== upload.offset) throw brokenOff(upload);
+    } catch (error) {
+      throw error instanceof TransferError ? error.with({ cursor: upload.offset }) : error;
+    } finally {
+      await stored.close().catch(() => {});
+    }
+    return { transfer: toTransfer(upload, now), receivedBytes: body.receivedBytes };
+  }
+
+  /** To go with a lease taken: other processes judge by it whether this one lives. Grouped with it into one commit. */
+  async signOfLife(): Promise<void> {
+    if (performance.now() - this.#signOfLifeAt < signOfLifeMs) return;
+    this.#signOfLifeAt = performance.now();
+    await this.#parts.state.heartbeat(this.#parts.liveness.processId);
+  }
+
+  async close(): Promise<void> {
+    await this.active.close();
+  }
+
+  async #takeLease(upload: UploadRecord, request: AppendRequest, abandonedFence: number | null): Promise<Lease> {
+    const { state, liveness, quota, contention } = this.#parts;
+    let takeOverFence = abandonedFence;
+    // Each round ends another holder; more rounds than this mean that others are quicker each time.
+    for (let round = 0; round < 4; round += 1) {
+      const held = this.active.takeHeld(upload.handle);
+      const [outcome] = await Promise.all([
+        state
+          .beginWrite({
+            handle: upload.handle,
+            generation: upload.generation,
+            owner: liveness.processId,
+            offset: request.resend === true ? null : request.offset,
+            declareSize: request.declareSizeBytes ?? null,
+            held: held === null ? null : { fence: held.fence, seq: held.seq },
+            takeOverFence,
+            blob: newBlobName(upload.handle),
+            quota,
+          })
+          .catch((error: unknown) => {
+            closeQuietly(held?.blob ?? null);
+            throw error;
+          }),
+        this.signOfLife().catch(() => {}),
+      ]);
+      if (outcome.kind === "ok") {
+        const extends_ = held !== null && outcome.segment.fence === held.fence && outcome.segment.seq === held.seq;
+        if (!extends_) closeQuietly(held?.blob ?? null);
+        return { ...outcome, held: extends_ ? held : null };
+      }
+      closeQuietly(held?.blob ?? null);
+      switch (outcome.kind) {
+        case "unknown":
+          throw unknownHandle();
+        case "offset":
+          throw offsetMismatch(outcome.upload, request.offset);
+        case "size":
+          throw new TransferError("size_mismatch", "Another size was announced for this upload before.", {
+            cursor: outcome.upload.offset,
+          });
+        case "quota":
+          throw quotaExceeded(outcome.limit, outcome.used);
+        case "inactive":
+          throw isExpired(outcome.upload, outcome.now) || outcome.upload.generation !== upload.generation
+            ? unknownHandle()
+            : new TransferError("not_active", `The upload is ${outcome.upload.status}: it takes no bytes.`, {
+                cursor: outcome.upload.offset,
+              });
+        case "locked":
+          takeOverFence = null;
+          await contention.makeWay(outcome.upload, "if_idle");
+          break;
+        default:
+          outcome satisfies never;
+      }
+    }
+    throw locked(upload);
+  }
+
+  async #write(run: Run, lease: Lease, request: AppendRequest): Promise<Appended> {
+    const { state, blobs, digests, limits, quota, liveness } = this.#parts;
+    const { upload, segment, held } = lease;
+    const owner = liveness.processId;
+    const skipBytes = request.resend === true ? upload.offset : 0;
+    const room = (upload.sizeBytes ?? limits.maxFileBytes) - upload.offset + skipBytes;
+    const atomic = request.checksum != null;
+    const checksum = request.checksum == null ? null : new BodyChecksum(request.checksum);
+    const whole =
+      upload.offset === 0 && upload.sizeBytes !== null && upload.sizeBytes <= inlineDigestBytes ? createHash("sha256") : null;
+    if (whole === null) digests.follow(upload);
+    const stored = skipBytes > 0 ? compareWithStored(blobs, await state.segments(upload.handle), upload) : null;
+
+    let current = upload;
+    let committed = segment.length;
+    let told = segment.length;
+    let checkpointing: Promise<void> | null = null;
+    let checkpointAt = performance.now();
+    const startedAt = performance.now();
+
+    const tell = (written: number) => {
+      const to = segment.length + written;
+      if (whole === null && to > told) {
+        digests.written(upload, segment.blob, segment.blobOffset + told, segment.blobOffset + to, segment.start + told);
+      }
+      told = to;
+    };
+    const body = new BodyWriter({
+      stream: request.body.stream,
+      skipBytes,
+      compare: stored === null ? null : (piece) => stored.next(piece),
+      maxBytes: Math.min(room, request.body.lengthBytes ?? room),
+      openBlob: async () => held?.blob ?? blobs.create(segment.blob),
+      position: segment.blobOffset + segment.length,
+      budget: this.#budget,
+      onWritten: (written) => {
+        if (!atomic) tell(written);
+        if (written - (committed - segment.length) >= checkpointBytes) checkpoint();
+      },
+      onPiece:
+        checksum === null && whole === null
+          ? null
+          : (piece) => {
+              checksum?.update(piece);
+              whole?.update(piece);
+            },
+    });
+    const commit = (segmentLength: number, rest: { active: boolean; sizeBytes: number | null; status: StoredStatus; sha256: string | null }) => {
+      const seconds = (performance.now() - startedAt) / 1000;
+      return state.commitWrite({
+        handle: upload.handle,
+        owner,
+        fence: segment.fence,
+        seq: segment.seq,
+        segmentLength,
+        ...rest,
+        ttlMs: rest.status === "complete" ? limits.fileTtlMs : limits.uploadTtlMs,
+        bytesPerSecond: rest.active && seconds > 0 ? Math.round(body.writtenBytes / seconds) : null,
+        quota,
+      });
+    };
+    /** Sync and commit of what is written while more comes. A fault is left to the end of the body, which meets it again. */
+    const checkpoint = () => {
+      const length = segment.length + body.writtenBytes;
+      if (atomic || checkpointing !== null || length === committed || body.blob === null) return;
+      checkpointAt = performance.now();
+      checkpointing = body.blob
+        .sync()
+        .then(() => commit(length, { active: true, sizeBytes: null, status: "receiving", sha256: null }))
+        .then((outcome) => {
+          if (outcome.kind !== "ok") return body.stop();
+          committed = length;
+          current = outcome.upload;
+          if (outcome.leaseRequest !== null) this.#answerRequest(run, outcome.leaseRequest);
+        })
+        .catch(() => {})
+        .finally(() => {
+          checkpointing = null;
+        });
+    };
+
+    run.attach({
+      fence: segment.fence,
+      body,
+      checkpoint: () => {
+        if (performance.now() - checkpointAt >= checkpointMs) checkpoint();
+      },
+    });
+    let clean = false;
+    const settle = async (outcome: CommitOutcome, segmentLength: number): Promise<UploadRecord> => {
+      switch (outcome.kind) {
+        case "ok":
+          committed = segmentLength;
+          current = outcome.upload;
+          return outcome.upload;
+        case "fenced":
+          throw outcome.upload === null ? unknownHandle() : locked(outcome.upload);
+        case "quota":
+          throw quotaExceeded(outcome.limit, outcome.used);
+        default:
+          return outcome satisfies never;
+      }
+    };
+
+    let verifying = false;
+    try {
+      request.onAccepted?.();
+      body.start();
+      let end: BodyEnd;
+      let failure: unknown = null;
+      try {
+        end = await body.done;
+      } catch (error) {
+        // What was written before the fault may still count, unless the fault is the sender's.
+        if (atomic || (error instanceof TransferError && error.status < 500)) throw error;
+        failure = error;
+        end = "aborted";
+      }
+      await checkpointing;
+      if (atomic && end !== "ended") throw end === "stopped" ? locked(current) : brokenOff(current);
+      checksum?.verify(current.offset);
+
+      const length = segment.length + body.writtenBytes;
+      const offset = segment.start + length;
+      const sizeBytes = upload.sizeBytes ?? (request.final === true && end === "ended" ? offset : null);
+      const complete = sizeBytes !== null && offset === sizeBytes;
+      if (atomic) tell(body.writtenBytes);
+      if (complete) {
+        const quick = this.#parts.completion.quickDigest({ ...current, offset, sizeBytes }, whole?.digest("hex") ?? null);
+        const [sha256] = await Promise.all([quick, body.blob?.sync()]);
+        const status = sha256 === null ? "verifying" : statusFor(upload, sha256);
+        await settle(await commit(length, { active: false, sizeBytes, status, sha256 }), length);
+        verifying = status === "verifying";
+      } else if (length > committed || request.declareSizeBytes != null) {
+        await body.blob?.sync();
+        await settle(await commit(length, { active: false, sizeBytes: null, status: "receiving", sha256: null }), length);
+      } else {
+        await state.releaseWrite(upload.handle, owner, segment.fence);
+      }
+      clean = failure === null;
+      if (failure !== null) throw failure;
+      if (!complete) {
+        if (end === "stopped") throw locked(current);
+        if (end === "aborted") throw brokenOff(current);
+        if (request.final === true) {
+          throw new TransferError("size_mismatch", `The body ended after ${offset} of ${sizeBytes} bytes.`, { cursor: offset });
+        }
+      }
+    } catch (error) {
+      if (!clean) {
+        digests.drop(upload);
+        await state.releaseWrite(upload.handle, owner, segment.fence).catch(() => {});
+      }
+      // Where a commit is unclear no offset is told: HEAD tells the true one.
+      const tells = error instanceof TransferError && error.code !== "unknown_handle" && error.code !== "storage_unavailable";
+      throw tells ? error.with({ cursor: current.offset }) : error;
+    } finally {
+      await stored?.close().catch(() => {});
+      const blob = body.blob ?? held?.blob ?? null;
+      if (clean && current.status === "receiving") {
+        this.active.hold(upload.handle, { fence: segment.fence, seq: segment.seq, blob, since: performance.now() });
+      } else closeQuietly(blob);
+    }
+
+    this.active.leave(run);
+    run.finish();
+    return this.#finish(current, lease.now, verifying, body.receivedBytes);
+  }
+
+  /** After the last byte is committed: the digest, where it is not there yet, and the answer. */
+  async #finish(upload: UploadRecord, now: number, verifying: boolean, receivedBytes: number): Promise<Appended> {
+    let final = upload;
+    if (verifying) final = await this.#parts.completion.verify(upload, upload.declaredSha256 !== null);
+    else if (final.status !== "receiving") this.#parts.completion.completed(final);
+    if (final.status === "mismatch") throw digestMismatch(final);
+    return { transfer: toTransfer(final, now), receivedBytes };
+  }
+
+  #answerRequest(run: ActiveWrite, kind: "end" | "if_idle"): void {
+    if (kind === "end" || performance.now() - run.lastByteAt() >= idleWriterMs) run.stop();
+    else this.#parts.state.refuseLease(run.handle, run.fence).catch(() => {});
+  }
+
+  /** While writes run: signs of life, checkpoints, and what other processes ask for. */
+  #tick(): void {
+    this.signOfLife().catch(() => {});
+    for (const run of this.active.all()) run.checkpoint();
+    if (this.#asking) return;
+    this.#asking = true;
+    this.#parts.state
+      .leaseRequests(this.#parts.liveness.processId)
+      .then((requests) => {
+        for (const { handle, fence, kind } of requests) {
+          const run = this.active.get(handle);
+          if (run !== undefined && run.fence === fence) this.#answerRequest(run, kind);
+        }
+      })
+      .catch(() => {})
+      .finally(() => {
+        this.#asking = false;
+      });
+  }
+}
+
+/** An active write as the registry sees it, from before its lease is taken until its request ends. */
+class Run implements ActiveWrite {
+  readonly handle: string;
+  fence = 0;
+  finish: () => void = () => {};
+  readonly finished: Promise<void>;
+  #body: BodyWriter | null = null;
+  #checkpoint: () => void = () => {};
+  readonly #since = performance.now();
+  #stopped = false;
+
+  constructor(handle: string) {
+    this.handle = handle;
+    this.finished = new Promise((resolve) => {
+      this.finish = resolve;
+    });
+  }
+
+  attach({ fence, body, checkpoint }: { fence: number; body: BodyWriter; checkpoint: () => void }): void {
+    this.fence = fence;
+    this.#body = body;
+    this.#checkpoint = checkpoint;
+    if (this.#stopped) body.stop();
+  }
+
+  lastByteAt(): number {
+    return this.#body?.lastByteAt ?? this.#since;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#body?.stop();
+  }
+
+  checkpoint(): void {
+    this.#checkpoint();
+  }
+}
+
+function statusFor(upload: UploadRecord, sha256: string): StoredStatus {
+  return upload.declaredSha256 === null || upload.declaredSha256 === sha256 ? "complete" : "mismatch";
+}
+
+function brokenOff(upload: UploadRecord): TransferError {
+  return new TransferError("size_mismatch", "The body ended before its announced length.", { cursor: upload.offset });
+}
+
+/** What the request announces against what is known, before anything is touched. */
+function checkAnnounced(upload: UploadRecord, request: AppendRequest, limits: TransferLimits): void {
+  const cursor = upload.offset;
+  const declared = request.declareSizeBytes ?? null;
+  if (declared !== null && upload.sizeBytes !== null && declared !== upload.sizeBytes) {
+    throw new TransferError("size_mismatch", `The upload has ${upload.sizeBytes} bytes, not ${declared}.`, { cursor });
+  }
+  const size = upload.sizeBytes ?? declared;
+  if (size !== null && size > limits.maxFileBytes) {
+    throw new TransferError("file_too_large", `Files of up to ${limits.maxFileBytes} bytes are accepted.`, { cursor });
+  }
+  if (declared !== null && declared < upload.offset) {
+    throw new TransferError("size_mismatch", `${upload.offset} bytes are here already.`, { cursor });
+  }
+  const { lengthBytes } = request.body;
+  if (lengthBytes === null) return;
+  const end = request.offset + lengthBytes;
+  if (size === null && end > limits.maxFileBytes) {
+    throw new TransferError("file_too_large", `Files of up to ${limits.maxFileBytes} bytes are accepted.`, { cursor });
+  }
+  if (size !== null && (end > size || (request.final === true && end !== size))) {
+    throw new TransferError("size_mismatch", `The upload has ${size} bytes; this body would end at ${end}.`, { cursor });
+  }
+}

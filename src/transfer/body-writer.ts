@@ -1,0 +1,181 @@
+/**
+ * One body on its way to one blob: reading and writing overlap, nothing per piece but an addition, and at any moment it is known how
+ * many bytes have been written in a row from the start.
+ *
+ * It decides nothing about offsets, commits or leases: `append.ts` does. It promises that when `done` settles no write is running, that
+ * `writtenBytes` are in the blob, and that the stream is neither read any further nor destroyed.
+ */
+import type { Readable } from "node:stream";
+import { TransferError } from "../errors.ts";
+import type { BlobWriter } from "./blob-store.ts";
+import { Gather, type GatherBudget } from "./gather.ts";
+
+/** How a body ended. `stopped`: by `stop`, with what had come written. `aborted`: the sender went away. */
+export type BodyEnd = "ended" | "aborted" | "stopped";
+
+export interface BodyWriterOptions {
+  readonly stream: Readable;
+  /** Bytes at the start of the body that are already stored: compared with `compare`, not written. */
+  readonly skipBytes: number;
+  readonly compare: ((piece: Uint8Array) => Promise<void>) | null;
+  /** More bytes than this (skipped ones included) are an error. */
+  readonly maxBytes: number;
+  /** Opened when the first byte is to be written. */
+  readonly openBlob: () => Promise<BlobWriter>;
+  /** Position in the blob of the first byte written. */
+  readonly position: number;
+  readonly budget: GatherBudget;
+  /** After each write that has landed, with `writtenBytes` so far. */
+  readonly onWritten: (writtenBytes: number) => void;
+  /** Sees each piece in order, for a digest of the body. */
+  readonly onPiece: ((piece: Uint8Array) => void) | null;
+}
+
+export class BodyWriter {
+  /** Bytes of the body that came. */
+  receivedBytes = 0;
+  /** Bytes written in a row. */
+  writtenBytes = 0;
+  /** `performance.now()` of the last byte. */
+  lastByteAt = performance.now();
+  blob: BlobWriter | null = null;
+  readonly done: Promise<BodyEnd>;
+
+  readonly #options: BodyWriterOptions;
+  readonly #gather = new Gather();
+  #busy = false;
+  #end: BodyEnd | null = null;
+  #failure: unknown = null;
+  #failed = false;
+  #settled = false;
+  #resolve: (end: BodyEnd) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
+  #skipLeft: number;
+
+  constructor(options: BodyWriterOptions) {
+    this.#options = options;
+    this.#skipLeft = options.skipBytes;
+    this.done = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  start(): void {
+    const { stream } = this.#options;
+    this.#options.budget.enter();
+    stream.on("data", this.#onData);
+    stream.on("end", this.#onEnd);
+    stream.on("error", this.#onAbort);
+    stream.on("close", this.#onAbort);
+    // A stream that had ended or broken before says nothing any more.
+    if (stream.readableEnded) this.#onEnd();
+    else if (stream.destroyed) this.#onAbort();
+  }
+
+  /** Reads no further; what has come is written, then `done` resolves with `stopped`. */
+  stop(): void {
+    this.#finish("stopped");
+  }
+
+  readonly #onData = (piece: Uint8Array): void => {
+    if (this.#end !== null || this.#failed) return;
+    this.receivedBytes += piece.byteLength;
+    this.lastByteAt = performance.now();
+    if (this.receivedBytes > this.#options.maxBytes) {
+      this.#fail(new TransferError("size_mismatch", "The body has more bytes than were announced."));
+      return;
+    }
+    this.#options.onPiece?.(piece);
+    this.#gather.add(piece);
+    if (this.#gather.bytes < this.#options.budget.shareBytes) return;
+    if (this.#busy) this.#options.stream.pause();
+    else this.#pump();
+  };
+
+  readonly #onEnd = (): void => this.#finish("ended");
+  readonly #onAbort = (): void => this.#finish("aborted");
+
+  #finish(end: BodyEnd): void {
+    if (this.#end !== null || this.#failed) return;
+    this.#end = end;
+    this.#detach();
+    if (!this.#busy) this.#pump();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#failure = error;
+    this.#detach();
+    if (!this.#busy) this.#settle();
+  }
+
+  #detach(): void {
+    const { stream } = this.#options;
+    stream.off("data", this.#onData);
+    stream.off("end", this.#onEnd);
+    stream.off("close", this.#onAbort);
+    stream.off("error", this.#onAbort);
+    // A sender that breaks off later must not bring the process down.
+    stream.on("error", () => {});
+    stream.pause();
+  }
+
+  /** Hands what is gathered to the disk, and goes on as long as there is enough (or the end has come). */
+  #pump(): void {
+    if (this.#failed) return this.#settle();
+    const enough = this.#gather.bytes >= this.#options.budget.shareBytes;
+    if (this.#gather.bytes === 0 || !(enough || this.#end !== null)) {
+      if (this.#end !== null) this.#settle();
+      return;
+    }
+    this.#busy = true;
+    const bytes = this.#gather.bytes;
+    this.#store(this.#gather.take(), bytes).then(
+      () => {
+        this.#busy = false;
+        if (this.#end === null && !this.#failed) this.#options.stream.resume();
+        this.#pump();
+      },
+      (error: unknown) => {
+        this.#busy = false;
+        if (this.#failed) this.#settle();
+        else this.#fail(error);
+      },
+    );
+  }
+
+  async #store(pieces: Uint8Array[], bytes: number): Promise<void> {
+    let rest = pieces;
+    let count = bytes;
+    if (this.#skipLeft > 0) {
+      rest = await this.#compareSome(pieces);
+      count = rest.reduce((sum, piece) => sum + piece.byteLength, 0);
+      if (count === 0) return;
+    }
+    this.blob ??= await this.#options.openBlob();
+    await this.blob.write(rest, this.#options.position + this.writtenBytes);
+    this.writtenBytes += count;
+    this.#options.onWritten(this.writtenBytes);
+  }
+
+  async #compareSome(pieces: Uint8Array[]): Promise<Uint8Array[]> {
+    const rest: Uint8Array[] = [];
+    for (const piece of pieces) {
+      const known = Math.min(this.#skipLeft, piece.byteLength);
+      if (known > 0) await this.#options.compare?.(piece.subarray(0, known));
+      this.#skipLeft -= known;
+      if (known < piece.byteLength) rest.push(piece.subarray(known));
+    }
+    return rest;
+  }
+
+  #settle(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#options.budget.leave();
+    if (this.#failed) this.#reject(this.#failure);
+    else this.#resolve(this.#end ?? "stopped");
+  }
+}

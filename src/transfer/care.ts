@@ -1,0 +1,130 @@
+/**
+ * Care of a store by any number of processes at once: what the dead left behind, what is past its time, and files that nothing names.
+ */
+import type { Log } from "../log.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { Completion } from "./completion.ts";
+import type { Contention } from "./contention.ts";
+import type { SweepReport } from "./engine.ts";
+import type { Liveness, TransferState } from "./state-store.ts";
+
+/** Between the first look and the second, and between the last reference to a blob and its removal: a jump of the clock loses nothing. */
+const graceMs = 3_600_000;
+/** Below the reserve of free space, blobs without a reference go after this much already: deleting must be able to make room. */
+const shortGraceMs = 60_000;
+const batch = 200;
+/** Rounds of `batch` one sweep does at most; the next goes on. */
+const maxRounds = 500;
+
+export interface Recovery {
+  /** Processes found dead. */
+  readonly deadProcesses: number;
+  /** Uploads whose write a dead process left open. */
+  readonly adoptedUploads: number;
+  /** Finished uploads whose digest is now being computed here. */
+  readonly verificationsTakenOver: number;
+}
+
+interface Parts {
+  readonly state: TransferState;
+  readonly blobs: BlobStore;
+  readonly liveness: Liveness;
+  readonly contention: Contention;
+  readonly completion: Completion;
+  readonly minFreeBytes: number;
+  readonly log: Log;
+}
+
+export class Care {
+  readonly #parts: Parts;
+  #reconciled = false;
+  #sweeping: Promise<SweepReport> | null = null;
+  #closed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Brings state and bytes to agree after processes died. */
+  async recover(): Promise<Recovery> {
+    const { state, liveness, contention, completion, log } = this.#parts;
+    const { processes } = await state.processes();
+    const dead: string[] = [];
+    for (const { id } of processes) if (id !== liveness.processId && (await liveness.isDead(id))) dead.push(id);
+    let adoptedUploads = 0;
+    if (dead.length > 0) {
+      for (let round = 0; round < maxRounds; round += 1) {
+        const orphans = await state.orphans(dead, batch);
+        for (const { upload } of orphans) await contention.adopt(upload);
+        adoptedUploads += orphans.length;
+        if (orphans.length < batch) break;
+      }
+    }
+    // One of this process's own that failed before (an unreadable disk) is tried again too.
+    const owners = [...dead, liveness.processId];
+    const claimed = (await state.claimVerifications(liveness.processId, owners, batch)).filter(
+      (upload) => !completion.isVerifying(upload.handle),
+    );
+    for (const upload of claimed) void completion.start(upload);
+    for (const id of dead) await state.removeProcess(id);
+    const recovery = { deadProcesses: dead.length, adoptedUploads, verificationsTakenOver: claimed.length };
+    if (dead.length > 0 || claimed.length > 0) log({ level: "info", event: "store.recovered", ...recovery });
+    return recovery;
+  }
+
+  sweep(): Promise<SweepReport> {
+    this.#sweeping ??= this.#sweepNow().finally(() => {
+      this.#sweeping = null;
+    });
+    return this.#sweeping;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#sweeping?.catch(() => {});
+  }
+
+  async #sweepNow(): Promise<SweepReport> {
+    const { state, blobs, minFreeBytes, log } = this.#parts;
+    const { adoptedUploads: adoptedOrphans } = await this.recover();
+    let markedExpired = 0;
+    let removedUploads = 0;
+    for (let round = 0; round < maxRounds && !this.#closed; round += 1) {
+      const { marked, unmarked, removed } = await state.expire(graceMs, batch);
+      markedExpired += marked;
+      removedUploads += removed.length;
+      if (marked < batch && unmarked < batch && removed.length < batch) break;
+    }
+    await state.removeStaleTickets(graceMs, 1000);
+    if (!this.#reconciled) {
+      await this.#listUnnamed();
+      this.#reconciled = true;
+    }
+    const grace = (await blobs.freeBytes()) < minFreeBytes ? shortGraceMs : graceMs;
+    let removedBlobs = 0;
+    for (let round = 0; round < maxRounds && !this.#closed; round += 1) {
+      const names = await state.garbage(grace, batch);
+      for (const name of names) await blobs.remove(name);
+      await state.forgetGarbage(names);
+      removedBlobs += names.length;
+      if (names.length < batch) break;
+    }
+    const report = { markedExpired, removedUploads, removedBlobs, adoptedOrphans };
+    if (markedExpired + removedUploads + removedBlobs > 0) log({ level: "info", event: "store.swept", ...report });
+    return report;
+  }
+
+  /**
+   * Files that no record names, once for each process: a row is always committed before its file is made, so an old file without
+   * one has lost its upload. Young ones are left alone, whatever the clock says of them.
+   */
+  async #listUnnamed(): Promise<void> {
+    const { state, blobs } = this.#parts;
+    for await (const found of blobs.list()) {
+      if (this.#closed) return;
+      const old = found.filter(({ modifiedAt }) => Date.now() - modifiedAt.getTime() > graceMs).map(({ name }) => name);
+      const unnamed = old.length === 0 ? [] : await state.unknownBlobs(old);
+      if (unnamed.length > 0) await state.addGarbage(unnamed);
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * What happens between processes when one wants an upload that another holds: asking, waiting, and taking over. Nothing here is
+ * needed for safety, which the fence alone gives; it decides when a lease may be taken, and how soon.
+ */
+import type { Log } from "../log.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { UploadRecord } from "./records.ts";
+import type { Liveness, TransferState } from "./state-store.ts";
+import { locked } from "./view.ts";
+
+/** A writer with no byte for this long may be ended by a PATCH, PUT, DELETE or upload_write. */
+export const idleWriterMs = 2_000;
+/** Longest wait for a holder that was asked to end; then it is fenced off. */
+export const endPatienceMs = 5_000;
+/** How long a holder has to answer a request that it may refuse. */
+const refusalPatienceMs = 1_600;
+/** Holders give a sign of life each second while they write; one silent for longer is stopped or hangs. */
+const silentMs = 3_000;
+const pollMs = 60;
+
+interface Parts {
+  readonly state: TransferState;
+  readonly blobs: BlobStore;
+  readonly liveness: Liveness;
+  readonly log: Log;
+}
+
+export class Contention {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Makes another holder let go: `end` always succeeds within 5 s; `if_idle` throws `upload_locked` where the holder is
+   * receiving bytes. Returns when the lease is free (or was a moment ago: the caller tries again).
+   */
+  async makeWay(upload: UploadRecord, want: "end" | "if_idle"): Promise<void> {
+    const { state, liveness } = this.#parts;
+    if (upload.leaseOwner === liveness.processId || (await this.#isGone(upload))) return this.adopt(upload);
+    const before = await state.findUpload(upload.handle);
+    if (before === null || !stillHeld(before.upload, upload)) return;
+    if (want === "if_idle" && before.now - before.upload.updatedAt < idleWriterMs) throw locked(before.upload);
+    await state.requestLease(upload.handle, upload.fence, want);
+
+    const start = performance.now();
+    let lastLook = start;
+    const patienceMs = want === "end" ? endPatienceMs : refusalPatienceMs;
+    while (performance.now() - start < patienceMs) {
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      const current = await state.findUpload(upload.handle);
+      if (current === null || !stillHeld(current.upload, upload)) return;
+      if (performance.now() - lastLook > 500) {
+        lastLook = performance.now();
+        if (await this.#isGone(upload)) return this.adopt(upload);
+      }
+    }
+    if (want === "if_idle") throw locked(upload);
+    await this.adopt(upload);
+  }
+
+  /**
+   * Ends the lease by raising the fence. What the last segment is said to hold is compared with what is there: a file that is
+   * shorter than its record (a disk that lied about a sync) makes the offset fall back to the truth.
+   */
+  async adopt(upload: UploadRecord): Promise<void> {
+    const { state, blobs, log } = this.#parts;
+    const last = (await state.segments(upload.handle)).at(-1);
+    let torn: number | null = null;
+    if (last !== undefined) {
+      const there = (await blobs.stat(last.blob))?.sizeBytes ?? 0;
+      const missing = last.blobOffset + last.length - there;
+      if (missing > 0) {
+        torn = Math.max(0, last.length - missing);
+        log({ level: "error", event: "upload.torn", handle: upload.handle, missingBytes: last.length - torn });
+      }
+    }
+    await state.adoptOrphan(upload.handle, upload.fence, torn);
+  }
+
+  /** Dead for certain, or silent for longer than a holder ever is. A sign of life from the future is none. */
+  async #isGone(upload: UploadRecord): Promise<boolean> {
+    const { state, liveness } = this.#parts;
+    const owner = upload.leaseOwner;
+    if (owner === null || (await liveness.isDead(owner))) return true;
+    const { processes, now } = await state.processes();
+    const seenAt = processes.find((process) => process.id === owner)?.seenAt;
+    return seenAt === undefined || Math.abs(now - seenAt) > silentMs;
+  }
+}
+
+function stillHeld(current: UploadRecord, before: UploadRecord): boolean {
+  return current.leaseActive && current.fence === before.fence;
+}

@@ -1,0 +1,164 @@
+/**
+ * The transfer engine as the doors see it: all rules about offsets, sizes, digests, states, ownership, quotas and expiry
+ * are behind this interface, once. Every method throws `TransferError` and nothing else for what a caller can cause.
+ *
+ * Who may do what: methods that take a `principal` act on that principal's own records (another's is `unknown_handle`); methods that take a
+ * `ticket` act on the one handle the ticket is for.
+ */
+import type { Readable } from "node:stream";
+import type { ConcatRole, TransferStatus } from "./records.ts";
+
+export interface Transfer {
+  readonly handle: string;
+  readonly principal: string;
+  readonly status: TransferStatus;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  /** `Upload-Metadata` byte for byte; null where none came. */
+  readonly metadata: string | null;
+  readonly sizeBytes: number | null;
+  /** Acknowledged bytes: the next byte expected. */
+  readonly offset: number;
+  readonly declaredSha256: string | null;
+  /** Lower-case hex; set once complete. */
+  readonly sha256: string | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date | null;
+  readonly completedAt: Date | null;
+  readonly concat: ConcatRole;
+  /** While bytes flow: bytes per second, else null. */
+  readonly bytesPerSecond: number | null;
+}
+
+export interface CreateRequest {
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  readonly metadata: string | null;
+  /** Null: deferred. */
+  readonly sizeBytes: number | null;
+  /** Lower-case hex. */
+  readonly sha256: string | null;
+  readonly idempotencyKey: string | null;
+}
+
+export interface Created {
+  readonly transfer: Transfer;
+  /** Upload ticket for the URL; shown this once. */
+  readonly ticket: string;
+  /** False where an idempotency key found the earlier one. */
+  readonly created: boolean;
+}
+
+/** A body on its way in. The engine reads it to its end, or destroys nothing but stops reading when it gives up. */
+export interface Body {
+  readonly stream: Readable;
+  /** Announced length in bytes (Content-Length); null for chunked bodies. */
+  readonly lengthBytes: number | null;
+}
+
+export interface AppendRequest {
+  /** Next byte the caller brings; it must be the offset (else `offset_mismatch`). Null: `resend`. */
+  readonly offset: number;
+  readonly body: Body;
+  /**
+   * The body starts at 0 although bytes may be here already: its first bytes must equal the stored ones (else
+   * `checksum_mismatch` with status 409 and nothing changed), the rest is appended. `offset` must be 0.
+   */
+  readonly resend?: boolean;
+  /** The total, where this request tells it (Upload-Length on a deferred upload, TOTAL of Content-Range). */
+  readonly declareSizeBytes?: number | null;
+  /** The end of this body is the end of the file: an unknown size becomes what is here then. */
+  readonly final?: boolean;
+  /**
+   * Digest of this body, checked before anything of it counts; wrong → `checksum_mismatch` with `failStatus`, the cursor stays. `hex` lower case.
+   */
+  readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly hex: string; readonly failStatus: 400 | 460 } | null;
+  /** Called from the moment the request is known to be good and bytes are wanted (100 Continue, say). */
+  readonly onAccepted?: () => void;
+}
+
+export type ChecksumAlgorithm = "sha256" | "sha1" | "md5";
+
+export interface Appended {
+  /** After the write. `complete` only with the digest known; `verifying` where it was not in time. A wrong whole-file digest throws `checksum_mismatch` (422). */
+  readonly transfer: Transfer;
+  /** Bytes of this request that were stored. */
+  readonly receivedBytes: number;
+}
+
+export interface PrefixDigest {
+  /** Bytes hashed: the offset, or less where the time was too short. */
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export interface ListPage {
+  readonly transfers: readonly Transfer[];
+  /** Opaque; null at the end. */
+  readonly nextCursor: string | null;
+}
+
+/** A complete file being read. */
+export interface OpenFile {
+  readonly transfer: Transfer & { readonly sizeBytes: number; readonly sha256: string };
+  /** Bytes from `start` to `end` (exclusive). Destroying it frees what it holds. Errors surface as stream errors. */
+  stream(start: number, end: number): Readable;
+}
+
+export interface TransferLimits {
+  readonly maxFileBytes: number;
+  readonly inlineChunkBytes: number;
+  readonly inlineFileBytes: number;
+  readonly uploadTtlMs: number;
+  /** Null: never. */
+  readonly fileTtlMs: number | null;
+  readonly downloadTtlMs: number;
+}
+
+export interface SweepReport {
+  readonly markedExpired: number;
+  readonly removedUploads: number;
+  readonly removedBlobs: number;
+  readonly adoptedOrphans: number;
+}
+
+export interface TransferEngine {
+  readonly limits: TransferLimits;
+
+  create(principal: string, request: CreateRequest): Promise<Created>;
+  /** `create` and the first `append` in one. When the body fails, the upload stays with what was stored; the error carries the cursor. */
+  createWith(principal: string, request: CreateRequest, append: AppendRequest): Promise<Created & Appended>;
+  /** Same handle, fresh ticket; starts a `mismatch` over at 0. `not_active` when complete or verifying. */
+  resume(principal: string, handle: string): Promise<Created>;
+
+  // --- by upload ticket
+  /**
+   * Ends a running write (which commits what it has) and tells the state after it. `unknown_handle`, `transfer_expired`. Does not throw for mismatch or verifying.
+   * `disturb: false` only looks.
+   */
+  head(ticket: string, options?: { disturb?: boolean }): Promise<Transfer>;
+  append(ticket: string, request: AppendRequest): Promise<Appended>;
+  /** Ends a running write only if it is idle (else `upload_locked`), then removes. */
+  remove(ticket: string): Promise<void>;
+
+  // --- by principal and handle
+  appendTo(principal: string, handle: string, request: AppendRequest): Promise<Appended>;
+  /** Never disturbs a writer. Waits up to `waitMs` for a change of status. */
+  status(principal: string, handle: string, options?: { waitMs?: number; signal?: AbortSignal }): Promise<Transfer>;
+  /** sha256 of the acknowledged bytes so far. Takes at most `budgetMs`. */
+  prefixDigest(principal: string, handle: string, budgetMs: number): Promise<PrefixDigest>;
+  list(principal: string, query: { status: TransferStatus | null; limit: number; cursor: string | null }): Promise<ListPage>;
+  removeOwn(principal: string, handle: string): Promise<void>;
+  /** `not_active` unless complete (with `retryAfterSeconds` while verifying). */
+  openOwn(principal: string, handle: string): Promise<OpenFile>;
+  mintDownload(principal: string, handle: string, ttlMs: number | null): Promise<{ transfer: Transfer; ticket: string; expiresAt: Date }>;
+
+  // --- by download ticket
+  openDownload(ticket: string): Promise<OpenFile>;
+
+  // --- care
+  /** Expiry, dead processes' leases, garbage. Safe in any number of processes at once. */
+  sweep(): Promise<SweepReport>;
+  /** Ends running writes (they commit what they have), stops background work, waits for both. */
+  close(): Promise<void>;
+}

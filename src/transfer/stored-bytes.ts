@@ -1,0 +1,120 @@
+/** Reading what is stored: segments in order, as one run of bytes. */
+import { Readable } from "node:stream";
+import { TransferError } from "../errors.ts";
+import type { BlobReader, BlobStore } from "./blob-store.ts";
+import type { SegmentRecord, UploadRecord } from "./records.ts";
+
+/** Reads at any position over several segments; keeps one blob open. */
+export class StoredBytes {
+  readonly #blobs: BlobStore;
+  readonly #segments: readonly SegmentRecord[];
+  #open: { readonly blob: string; readonly reader: BlobReader } | null = null;
+
+  constructor(blobs: BlobStore, segments: readonly SegmentRecord[]) {
+    this.#blobs = blobs;
+    this.#segments = segments;
+  }
+
+  /** Fills `target` from `position` as far as one segment reaches; 0 at the end. */
+  async read(target: Uint8Array, position: number): Promise<number> {
+    const segment = this.#segmentAt(position);
+    if (segment === undefined) return 0;
+    const within = position - segment.start;
+    const want = Math.min(target.byteLength, segment.length - within);
+    const reader = await this.#readerOf(segment.blob);
+    const got = await reader.read(want === target.byteLength ? target : target.subarray(0, want), segment.blobOffset + within);
+    if (got === 0 && want > 0) {
+      throw new TransferError("storage_unavailable", "Stored bytes are missing.", { retryAfterSeconds: 30 });
+    }
+    return got;
+  }
+
+  async close(): Promise<void> {
+    const open = this.#open;
+    this.#open = null;
+    await open?.reader.close();
+  }
+
+  async #readerOf(blob: string): Promise<BlobReader> {
+    if (this.#open?.blob !== blob) {
+      await this.close();
+      this.#open = { blob, reader: await this.#blobs.open(blob) };
+    }
+    return this.#open.reader;
+  }
+
+  /** Binary search: an upload of many small writes has many segments. */
+  #segmentAt(position: number): SegmentRecord | undefined {
+    let low = 0;
+    let high = this.#segments.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const segment = this.#segments[middle];
+      if (segment === undefined) return undefined;
+      if (position < segment.start) high = middle - 1;
+      else if (position >= segment.start + segment.length) low = middle + 1;
+      else return segment;
+    }
+    return undefined;
+  }
+}
+
+const pieceBytes = 512 << 10;
+
+/** A stream of the bytes from `start` to `end` (exclusive). */
+export function streamStored(blobs: BlobStore, segments: readonly SegmentRecord[], start: number, end: number): Readable {
+  const bytes = new StoredBytes(blobs, segments);
+  let position = start;
+  return new Readable({
+    highWaterMark: pieceBytes,
+    read() {
+      const want = Math.min(pieceBytes, end - position);
+      if (want <= 0) {
+        this.push(null);
+        return;
+      }
+      const piece = Buffer.allocUnsafeSlow(want);
+      bytes.read(piece, position).then(
+        (got) => {
+          position += got;
+          if (got === 0) this.destroy(new TransferError("storage_unavailable", "Stored bytes are missing."));
+          else this.push(got === want ? piece : piece.subarray(0, got));
+        },
+        (error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))),
+      );
+    },
+    destroy(error, callback) {
+      bytes.close().then(
+        () => callback(error),
+        () => callback(error),
+      );
+    },
+  });
+}
+
+/** Compares a body that starts at 0 with what is stored, piece by piece; throws `checksum_mismatch` (409) at the first other byte. */
+export function compareWithStored(blobs: BlobStore, segments: readonly SegmentRecord[], upload: UploadRecord) {
+  const bytes = new StoredBytes(blobs, segments);
+  let position = 0;
+  return {
+    async next(piece: Uint8Array): Promise<void> {
+      let rest = piece;
+      const stored = Buffer.allocUnsafe(Math.min(piece.byteLength, pieceBytes));
+      while (rest.byteLength > 0) {
+        const got = await bytes.read(stored.subarray(0, Math.min(stored.byteLength, rest.byteLength)), position);
+        if (got === 0 || stored.compare(rest, 0, got, 0, got) !== 0) {
+          await bytes.close();
+          throw new TransferError("checksum_mismatch", `The body is not the file whose first ${upload.offset} bytes are here.`, {
+            status: 409,
+            cursor: upload.offset,
+            recoveryHint: `Send the same file, or only its bytes from offset ${upload.offset}; for another file create a new upload.`,
+          });
+        }
+        position += got;
+        rest = rest.subarray(got);
+      }
+      if (position >= upload.offset) await bytes.close();
+    },
+    close: () => bytes.close(),
+  };
+}

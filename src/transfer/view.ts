@@ -1,0 +1,80 @@
+/** Records as callers are shown them, and the judgements that follow from a record alone. */
+import { TransferError } from "../errors.ts";
+import type { Transfer } from "./engine.ts";
+import type { UploadRecord } from "./records.ts";
+
+/** Past its time, and nobody is writing: an active write keeps an upload alive. */
+export function isExpired(upload: UploadRecord, now: number): boolean {
+  return upload.expiresAt !== null && upload.expiresAt <= now && !upload.leaseActive;
+}
+
+export function toTransfer(upload: UploadRecord, now: number): Transfer {
+  return {
+    handle: upload.handle,
+    principal: upload.principal,
+    status: isExpired(upload, now) ? "expired" : upload.status,
+    filename: upload.filename,
+    contentType: upload.contentType,
+    metadata: upload.metadata,
+    sizeBytes: upload.sizeBytes,
+    offset: upload.offset,
+    declaredSha256: upload.declaredSha256,
+    sha256: upload.sha256,
+    createdAt: new Date(upload.createdAt),
+    expiresAt: upload.expiresAt === null ? null : new Date(upload.expiresAt),
+    completedAt: upload.completedAt === null ? null : new Date(upload.completedAt),
+    concat: upload.concat,
+    bytesPerSecond: upload.leaseActive && upload.status === "receiving" ? upload.bytesPerSecond : null,
+  };
+}
+
+export function unknownHandle(): TransferError {
+  return new TransferError("unknown_handle", "There is no such handle.");
+}
+
+export function expired(): TransferError {
+  return new TransferError("transfer_expired", "This transfer is past its time.");
+}
+
+export function locked(upload: UploadRecord | null): TransferError {
+  return new TransferError("upload_locked", "Another request is writing to this upload.", {
+    retryAfterSeconds: 2,
+    ...(upload !== null && { cursor: upload.offset }),
+  });
+}
+
+export function offsetMismatch(upload: UploadRecord, got: number): TransferError {
+  return new TransferError("offset_mismatch", `Expected offset ${upload.offset}, got ${got}.`, {
+    cursor: upload.offset,
+    recoveryHint: `Do not resend the whole file. Send the bytes from offset ${upload.offset}.`,
+    repair: { tool: "upload_write", arguments: { handle: upload.handle, offset: upload.offset } },
+  });
+}
+
+export function digestMismatch(upload: UploadRecord): TransferError {
+  return new TransferError(
+    "checksum_mismatch",
+    `All ${upload.offset} bytes are here, but their sha256 is ${upload.sha256}, not ${upload.declaredSha256} as announced.`,
+    {
+      status: 422,
+      cursor: upload.offset,
+      recoveryHint: "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
+      repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
+    },
+  );
+}
+
+export function stillVerifying(upload: UploadRecord): TransferError {
+  return new TransferError("not_active", "All bytes are here; their digest is still being computed.", {
+    cursor: upload.offset,
+    retryable: true,
+    retryAfterSeconds: 1,
+    recoveryHint: "Wait as long as Retry-After says, then call upload_status with waitMs until the status is complete.",
+    repair: { tool: "upload_status", arguments: { handle: upload.handle, waitMs: 30_000 } },
+  });
+}
+
+export function quotaExceeded(limit: "bytes" | "files", used: number): TransferError {
+  const what = limit === "bytes" ? `${used} bytes are in use` : `${used} files are kept`;
+  return new TransferError("quota_exceeded", `The quota of ${limit} does not allow this: ${what}.`);
+}

@@ -1,0 +1,32 @@
+import { defineConfig } from "vitest/config";
+
+/** Suites that start the built binary, brokers or other processes: each of them fills a small machine alone. */
+const heavy = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts"];
+
+export default defineConfig({
+  test: {
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: heavy,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: heavy,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
