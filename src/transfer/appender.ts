@@ -113,6 +113,7 @@ export class Appender {
       skipBytes: upload.offset,
       compare: (piece) => stored.next(piece),
       maxBytes: upload.offset,
+      overflow: tooMany,
       openBlob: () => Promise.reject(new Error("a comparison writes nothing")),
       position: 0,
       budget: this.#budget,
@@ -234,6 +235,7 @@ export class Appender {
       skipBytes,
       compare: stored === null ? null : (piece) => stored.next(piece),
       maxBytes: Math.min(room, request.body.lengthBytes ?? room),
+      overflow: () => (upload.sizeBytes === null ? tooLarge(limits) : tooMany()),
       openBlob: async () => held?.blob ?? blobs.create(segment.blob),
       position: segment.blobOffset + segment.length,
       budget: this.#budget,
@@ -449,6 +451,14 @@ function statusFor(upload: UploadRecord, sha256: string): StoredStatus {
   return upload.declaredSha256 === null || upload.declaredSha256 === sha256 ? "complete" : "mismatch";
 }
 
+function tooMany(): TransferError {
+  return new TransferError("size_mismatch", "The body has more bytes than were announced.");
+}
+
+function tooLarge(limits: TransferLimits): TransferError {
+  return new TransferError("file_too_large", `Files of up to ${limits.maxFileBytes} bytes are accepted.`);
+}
+
 function brokenOff(upload: UploadRecord): TransferError {
   return new TransferError("size_mismatch", "The body ended before its announced length.", { cursor: upload.offset });
 }
@@ -462,7 +472,7 @@ function checkAnnounced(upload: UploadRecord, request: AppendRequest, limits: Tr
   }
   const size = upload.sizeBytes ?? declared;
   if (size !== null && size > limits.maxFileBytes) {
-    throw new TransferError("file_too_large", `Files of up to ${limits.maxFileBytes} bytes are accepted.`, { cursor });
+    throw tooLarge(limits).with({ cursor });
   }
   if (declared !== null && declared < upload.offset) {
     throw new TransferError("size_mismatch", `${upload.offset} bytes are here already.`, { cursor });
@@ -471,7 +481,7 @@ function checkAnnounced(upload: UploadRecord, request: AppendRequest, limits: Tr
   if (lengthBytes === null) return;
   const end = request.offset + lengthBytes;
   if (size === null && end > limits.maxFileBytes) {
-    throw new TransferError("file_too_large", `Files of up to ${limits.maxFileBytes} bytes are accepted.`, { cursor });
+    throw tooLarge(limits).with({ cursor });
   }
   if (size !== null && (end > size || (request.final === true && end !== size))) {
     throw new TransferError("size_mismatch", `The upload has ${size} bytes; this body would end at ${end}.`, { cursor });

@@ -6,7 +6,7 @@
  * `writtenBytes` are in the blob, and that the stream is neither read any further nor destroyed.
  */
 import type { Readable } from "node:stream";
-import { TransferError } from "../errors.ts";
+import type { TransferError } from "../errors.ts";
 import type { BlobWriter } from "./blob-store.ts";
 import { Gather, type GatherBudget } from "./gather.ts";
 
@@ -18,8 +18,9 @@ export interface BodyWriterOptions {
   /** Bytes at the start of the body that are already stored: compared with `compare`, not written. */
   readonly skipBytes: number;
   readonly compare: ((piece: Uint8Array) => Promise<void>) | null;
-  /** More bytes than this (skipped ones included) are an error. */
+  /** More bytes than this (skipped ones included) are an error: `overflow`. */
   readonly maxBytes: number;
+  readonly overflow: () => TransferError;
   /** Opened when the first byte is to be written. */
   readonly openBlob: () => Promise<BlobWriter>;
   /** Position in the blob of the first byte written. */
@@ -83,7 +84,7 @@ export class BodyWriter {
     this.receivedBytes += piece.byteLength;
     this.lastByteAt = performance.now();
     if (this.receivedBytes > this.#options.maxBytes) {
-      this.#fail(new TransferError("size_mismatch", "The body has more bytes than were announced."));
+      this.#fail(this.#options.overflow());
       return;
     }
     this.#options.onPiece?.(piece);
