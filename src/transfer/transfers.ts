@@ -68,6 +68,7 @@ class Transfers implements TransferEngine {
   readonly #appender: Appender;
   readonly #care: Care;
   readonly #waiters: StatusWaiters;
+  #closed: Promise<void> | null = null;
 
   constructor(parts: TransferParts) {
     this.#parts = parts;
@@ -242,7 +243,12 @@ class Transfers implements TransferEngine {
     return this.#care.sweep();
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     this.#waiters.close();
     await this.#appender.close();
     await this.#care.close();

@@ -1,5 +1,6 @@
 /** The page at `/`: what this is and how to connect. No script, nothing from elsewhere. */
 import { createHash } from "node:crypto";
+import { curlUploadLine } from "./curl-upload-line.ts";
 
 export interface LandingFacts {
   readonly version: string;
@@ -69,21 +70,8 @@ stopped.</p>
 <p>Other clients take the MCP URL above as a Streamable HTTP server.</p>
 <h2>Upload a file without a model</h2>
 <p>Any tus 1.0 client can create an upload at the URL above and send to it. With curl:</p>
-<pre><code>${escapeHtml(curlUpload(facts.publicUrl, "FILE"))}</code></pre>
+<pre><code>${escapeHtml(curlUploadLine(facts.publicUrl, "FILE"))}</code></pre>
 </body>
 </html>
 `;
-}
-
-/**
- * One line for a POSIX shell that creates an upload and sends a file to it; the answer is JSON with handle and sha256. The length is
- * deferred, so that the line needs to know nothing about the file: the PUT tells it.
- *
- * @param quotedFile path of the file, quoted for the shell where it needs to be.
- */
-export function curlUpload(publicUrl: string, quotedFile: string): string {
-  return (
-    `curl -f -T ${quotedFile} "$(curl -fsS -X POST ${publicUrl}/files -H 'Tus-Resumable: 1.0.0' ` +
-    `-H 'Upload-Defer-Length: 1' -o /dev/null -w '%header{location}')"`
-  );
 }

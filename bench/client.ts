@@ -1,0 +1,46 @@
+/** The clients, each in a process of its own, and how they are told what to do. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { RequestPlan, RequestResult } from "./client/request-plan.ts";
+import { adopt } from "./workspace.ts";
+
+export type BodySource =
+  | { readonly kind: "file"; readonly path: string; readonly offset: number; readonly bytes: number }
+  /** Chunked, with one byte in each chunk. */
+  | { readonly kind: "single-bytes"; readonly bytes: number };
+
+export interface BodyRequest {
+  readonly head: string;
+  readonly send: BodySource | null;
+}
+
+export interface BodyResult {
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+  readonly answers: readonly (readonly { readonly status: number; readonly head: string; readonly bodyBytes: number }[])[];
+}
+
+async function runClient(command: string, script: string, job: unknown): Promise<unknown> {
+  const child = spawn(command, [join(import.meta.dirname, "client", script)], {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  adopt(child);
+  child.stdin.end(JSON.stringify(job));
+  const exit = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  const [output, errors, status] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  if (status !== 0) throw new Error(`The client failed: ${errors.trim().slice(0, 2_000)}`);
+  return JSON.parse(output);
+}
+
+/** One list of requests for each connection; all connections start together. */
+export async function sendBodies(port: number, connections: readonly (readonly BodyRequest[])[]): Promise<BodyResult> {
+  return (await runClient("python3", "bodies.py", { port, connections })) as BodyResult;
+}
+
+export async function sendRequests(plan: RequestPlan): Promise<RequestResult> {
+  return (await runClient(process.execPath, "requests.ts", plan)) as RequestResult;
+}

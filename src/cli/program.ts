@@ -1,0 +1,104 @@
+/**
+ * The commands, their flags and their exit status: 0 done, 1 it could not be done, 2 the command line or the settings are
+ * wrong and nothing was started.
+ */
+import { Command, CommanderError } from "commander";
+import { TransferError, toEnvelope } from "../errors.ts";
+import { ConfigError, loadConfig } from "../server/config.ts";
+import { ListenError } from "../server/listen.ts";
+import { createLogger } from "../server/log.ts";
+import { nearestName } from "../server/nearest-name.ts";
+import { packageVersion } from "../server/version.ts";
+import { CommandError, type Run } from "./command-context.ts";
+import { serve } from "./serve.ts";
+import { addSettingFlags, type Concern, settingFlagsOf } from "./setting-flags.ts";
+import { sweep } from "./sweep.ts";
+
+const usageStatus = 2;
+
+/** Never rejects. */
+export async function run(args: readonly string[]): Promise<number> {
+  let status = 0;
+  const program = new Command("longshore")
+    .description("Moves large files for MCP servers: the model holds handles, the bytes go over HTTP.")
+    .version(packageVersion())
+    .exitOverride();
+  const add = (name: string, description: string, concern: Concern, command: Run): void => {
+    const flags = program
+      .command(name, { isDefault: name === "serve" })
+      .description(description)
+      .allowExcessArguments(false)
+      .option("--json", "print one line of JSON");
+    addSettingFlags(flags, concern);
+    flags.action(async (given: Record<string, unknown>) => {
+      status = await runCommand(command, given);
+    });
+  };
+  add("serve", "run the service", "everything", serve);
+  add("sweep", "remove what has expired (a server does it every few minutes)", "store", sweep);
+
+  const names = [...program.commands.map((command) => command.name()), "help"];
+  const [first] = args;
+  if (first !== undefined && !first.startsWith("-") && !names.includes(first)) {
+    const nearest = nearestName(first, names);
+    const hint = nearest === null ? `Commands: ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+    complain(`error: unknown command '${first}'. ${hint}`);
+    return usageStatus;
+  }
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (thrown) {
+    // Help and version are thrown too, with status 0; the rest has been told on stderr by then.
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : usageStatus;
+    throw thrown;
+  }
+  return status;
+}
+
+async function runCommand(command: Run, given: Readonly<Record<string, unknown>>): Promise<number> {
+  const json = given.json === true;
+  const print = (line: string): void => void process.stdout.write(`${line}\n`);
+  try {
+    const { config, warnings } = loadConfig({
+      flags: settingFlagsOf(given),
+      configFile: typeof given.config === "string" ? given.config : undefined,
+    });
+    const logger = createLogger(config.log);
+    for (const message of warnings) logger.log({ level: "warn", event: "config.unknown", message });
+    return await command({ config, logger, json, print });
+  } catch (thrown) {
+    if (json) print(JSON.stringify(toEnvelope(failureOf(thrown))));
+    else complain(textOf(thrown));
+    return thrown instanceof ConfigError ? usageStatus : 1;
+  }
+}
+
+function failureOf(thrown: unknown): TransferError {
+  if (thrown instanceof ConfigError)
+    return new TransferError("invalid_param", "The settings are wrong; nothing was started.", {
+      recoveryHint: "Correct every setting in faults and run the command again.",
+      extra: { faults: thrown.faults },
+    });
+  if (thrown instanceof ListenError || thrown instanceof CommandError)
+    return new TransferError("invalid_param", thrown.message);
+  // Nobody else than the operator reads this: the cause is what helps.
+  return thrown instanceof TransferError ? thrown : new TransferError("internal_error", textOf(thrown));
+}
+
+function textOf(thrown: unknown): string {
+  if (thrown instanceof ConfigError)
+    return [
+      "The settings are wrong; nothing was started.",
+      ...thrown.faults.map((fault) => `  ${fault}`),
+    ].join("\n");
+  // The person at the terminal is the operator: the cause is what helps here.
+  if (thrown instanceof TransferError) {
+    const { cause } = thrown.options;
+    return `${thrown.message}${cause instanceof Error ? ` (${cause.message})` : ""}`;
+  }
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+function complain(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

@@ -1,0 +1,26 @@
+/** One line for each request, at debug. */
+import type { MiddlewareHandler } from "hono";
+import type { Logger } from "./log.ts";
+import { redactPath } from "./redact.ts";
+import { requestIdOf } from "./request-id.ts";
+
+/** Where nobody reads the lines, it costs a request nothing but this call. */
+export function accessLog(logger: Logger): MiddlewareHandler {
+  if (!logger.writes("debug")) return async (_c, next) => next();
+  return async function logAccess(c, next) {
+    const startedAt = performance.now();
+    await next();
+    // The doors may have answered on the raw response; its status is then the true one.
+    const bindings = c.env as { outgoing?: { headersSent: boolean; statusCode: number } } | undefined;
+    const raw = bindings?.outgoing;
+    logger.log({
+      level: "debug",
+      event: "request",
+      requestId: requestIdOf(c.req.raw),
+      method: c.req.method,
+      path: redactPath(c.req.path),
+      status: raw?.headersSent === true ? raw.statusCode : c.res.status,
+      ms: Math.round(performance.now() - startedAt),
+    });
+  };
+}

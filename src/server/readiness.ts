@@ -1,0 +1,48 @@
+/** Whether this process can take work: its stores answer and its disk has room. */
+import { statfs } from "node:fs/promises";
+import { TransferError } from "../errors.ts";
+import type { TransferEngine } from "../transfer/engine.ts";
+
+/** A probe that takes longer is no better than one that fails: whoever asks wants to route requests now. */
+const patienceMs = 5000;
+const retryAfterSeconds = 5;
+
+export interface ReadinessParts {
+  readonly transfers: Pick<TransferEngine, "list">;
+  readonly dataDir: string;
+  readonly minFreeBytes: number;
+  readonly isStopping: () => boolean;
+}
+
+/** Resolves where all is well. @throws TransferError `storage_unavailable` or `storage_full` */
+export type Readiness = () => Promise<void>;
+
+export function createReadiness(parts: ReadinessParts): Readiness {
+  const check = async (): Promise<void> => {
+    // Any read goes the whole way to the state store and back; nobody has this principal's name.
+    await parts.transfers.list("readiness probe", { status: null, limit: 1, cursor: null });
+    const disk = await statfs(parts.dataDir);
+    if (disk.bavail * disk.bsize < parts.minFreeBytes)
+      throw new TransferError("storage_full", "The disk has less free space than LONGSHORE_MIN_FREE_BYTES.", {
+        retryAfterSeconds,
+      });
+  };
+  return async () => {
+    if (parts.isStopping()) throw unavailable("The server is stopping.");
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(unavailable("The stores did not answer in time.")), patienceMs);
+    });
+    try {
+      await Promise.race([check(), late]);
+    } catch (thrown) {
+      throw thrown instanceof TransferError ? thrown : unavailable("A store cannot be reached.", thrown);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+function unavailable(message: string, cause?: unknown): TransferError {
+  return new TransferError("storage_unavailable", message, { retryAfterSeconds, cause });
+}

@@ -1,0 +1,113 @@
+/**
+ * The state store on SQLite: `state.sqlite` in the data folder, which any number of processes of one machine may open at
+ * once. Beside it lie `state.lock.sqlite` (held while opening), `processes/` (one lock for each process) and `FORMAT`.
+ */
+import { randomBytes } from "node:crypto";
+import type { ChangeFeed, Liveness, TransferState } from "../../transfer/state-store.ts";
+import { WorkerClient } from "./worker-client.ts";
+
+export interface SqliteStateOptions {
+  /** Made where it is not there. */
+  readonly dataDir: string;
+  /** `always`: a method that has resolved is on the disk. `never`: for scratch use; a power cut may lose or spoil everything. */
+  readonly fsync: "always" | "never";
+  /** Told of faults that no caller waits for, such as the death of the worker. */
+  readonly report?: (fault: Error) => void;
+}
+
+export interface SqliteState {
+  readonly transfers: TransferState;
+  readonly changes: ChangeFeed;
+  readonly liveness: Liveness;
+  /** Waits for what was asked before, takes this process out of the store, and lets go of every file. */
+  close(): Promise<void>;
+}
+
+const transferMethods = [
+  "createUpload",
+  "findByTicket",
+  "findUpload",
+  "listUploads",
+  "segments",
+  "addTicket",
+  "startOver",
+  "removeUpload",
+  "beginWrite",
+  "commitWrite",
+  "releaseWrite",
+  "requestLease",
+  "refuseLease",
+  "leaseRequests",
+  "settle",
+  "claimVerifications",
+  "orphans",
+  "adoptOrphan",
+  "replaceSegments",
+  "announceBlob",
+  "expire",
+  "garbage",
+  "forgetGarbage",
+  "unknownBlobs",
+  "addGarbage",
+  "removeStaleTickets",
+  "registerProcess",
+  "heartbeat",
+  "processes",
+  "removeProcess",
+  "usage",
+] as const satisfies readonly (keyof TransferState)[];
+
+/** A store whose methods are operations of the worker, under the names of its interface. */
+function remote<Store extends object>(
+  client: WorkerClient,
+  group: string,
+  methods: readonly (keyof Store & string)[],
+): Store {
+  const entries = methods.map((name) => [
+    name,
+    (...args: unknown[]) => client.call(`${group}.${name}`, args),
+  ]);
+  // The worker's operations are held to the same interface (OperationsOf), and a test calls every name.
+  return Object.fromEntries(entries) as Store;
+}
+
+/**
+ * Opens the state in `dataDir`, bringing it to this version's schema.
+ *
+ * Throws TransferError `storage_unavailable` (not retryable where the folder is of another format or a newer version)
+ * or `storage_full`.
+ */
+export async function openSqliteState({
+  dataDir,
+  fsync,
+  report = () => {},
+}: SqliteStateOptions): Promise<SqliteState> {
+  const processId = `p_${randomBytes(16).toString("hex")}`;
+  const client = await WorkerClient.open({ dataDir, fsync, processId }, report);
+  const operations = remote<TransferState>(client, "transfers", transferMethods);
+
+  const transfers: TransferState = {
+    ...operations,
+    async heartbeat(id) {
+      await operations.heartbeat(id);
+      if (id === processId) await client.call("liveness.keep", [id]);
+    },
+    async removeProcess(id) {
+      await operations.removeProcess(id);
+      // Its own lock stays for as long as the store is open.
+      if (id !== processId) await client.call("liveness.clear", [id]);
+    },
+  };
+  const liveness: Liveness = {
+    processId,
+    async isDead(id) {
+      return id !== processId && (await client.call("liveness.isDead", [id])) === true;
+    },
+  };
+  return {
+    transfers,
+    changes: { subscribe: (onChange) => client.subscribe(onChange) },
+    liveness,
+    close: () => client.close(() => operations.removeProcess(processId)),
+  };
+}

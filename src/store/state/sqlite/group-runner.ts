@@ -1,0 +1,217 @@
+/**
+ * Runs requests on one connection: reads at once, writes in groups of one transaction each, so that requests that come
+ * together share one sync of the disk. Nothing is answered before the commit that holds it.
+ *
+ * Another process that holds the database is waited for with a timer, never in SQLite, so reads go on meanwhile (readers
+ * and the writer do not hinder each other in write-ahead logging). A request whose patience ends while it waits is
+ * refused and has changed nothing.
+ */
+import type { AnyOperation } from "../operation.ts";
+import type { Failure, WorkerReply, WorkerRequest } from "../protocol.ts";
+import type { SqliteConnection } from "./connection.ts";
+import { busyFailure, isBusy, isStorageFault, toFailure } from "./failures.ts";
+import { checkVersion } from "./open-database.ts";
+
+const patienceMs = 2_000;
+const maxGroup = 256;
+/** A transaction takes no further requests after this long: whoever waits for the database gets a turn. */
+const maxGroupMs = 20;
+/** After this long of one group after the other, others get a gap that their retries can hit. */
+const maxRunMs = 25;
+const gapMs = 3;
+
+/** Between two tries for a database that is locked: soon, but not all waiting processes at once. */
+const retryDelayMs = (): number => 1 + Math.random() ** 2 * 24;
+
+interface Waiting {
+  readonly request: WorkerRequest;
+  readonly operation: AnyOperation;
+  readonly deadline: number;
+}
+
+type Timer =
+  | { readonly kind: "soon"; readonly id: NodeJS.Immediate }
+  | { readonly kind: "later"; readonly id: NodeJS.Timeout };
+
+export interface GroupRunnerParts {
+  readonly connection: SqliteConnection;
+  readonly operations: ReadonlyMap<string, AnyOperation>;
+  send(replies: readonly WorkerReply[], changed: boolean): void;
+}
+
+export class GroupRunner {
+  readonly #connection: SqliteConnection;
+  readonly #operations: ReadonlyMap<string, AnyOperation>;
+  readonly #send: GroupRunnerParts["send"];
+  #reads: Waiting[] = [];
+  #writes: Waiting[] = [];
+  #readTimer: Timer | null = null;
+  #writeTimer: Timer | null = null;
+  #runningSince: number | null = null;
+  #dataVersion: unknown = null;
+  #othersSeenAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: GroupRunnerParts) {
+    this.#connection = parts.connection;
+    this.#operations = parts.operations;
+    this.#send = parts.send;
+  }
+
+  enqueue(requests: readonly WorkerRequest[]): void {
+    const deadline = performance.now() + patienceMs;
+    for (const request of requests) {
+      const operation = this.#operations.get(request.operation);
+      if (operation === undefined) {
+        this.#refuse([request], toFailure(new Error(`There is no operation ${request.operation}`)));
+        continue;
+      }
+      const isRead = operation.mode === "read" || operation.mode === "snapshot";
+      (isRead ? this.#reads : this.#writes).push({ request, operation, deadline });
+    }
+    this.#schedule();
+  }
+
+  /** Immediates run after all messages that have arrived, so they are gathered without waiting for any. */
+  #schedule(): void {
+    if (this.#reads.length > 0 && this.#readTimer === null) {
+      this.#readTimer = { kind: "soon", id: setImmediate(() => this.#runReads()) };
+    }
+    if (this.#writes.length > 0 && this.#writeTimer === null) {
+      this.#writeTimer = { kind: "soon", id: setImmediate(() => this.#runWrites()) };
+    }
+  }
+
+  /** Of the waiting ones, those that may wait on; the others are refused. */
+  #stillPatient(waiting: readonly Waiting[]): Waiting[] {
+    const now = performance.now();
+    const over = waiting.filter(({ deadline }) => deadline <= now);
+    if (over.length === 0) return [...waiting];
+    this.#refuse(
+      over.map(({ request }) => request),
+      busyFailure(),
+    );
+    return waiting.filter(({ deadline }) => deadline > now);
+  }
+
+  #refuse(requests: readonly WorkerRequest[], failure: Failure): void {
+    this.#send(
+      requests.map(({ id }) => ({ id, failure })),
+      false,
+    );
+  }
+
+  #runReads(): void {
+    this.#readTimer = null;
+    const group = this.#reads.splice(0, maxGroup);
+    const replies: WorkerReply[] = [];
+    const hindered: Waiting[] = [];
+    // One read is its own transaction; several share one, which spares each the locks.
+    const inTransaction = group.length > 1 || group[0]?.operation.mode === "snapshot";
+    if (inTransaction) this.#connection.command("BEGIN");
+    for (const waiting of group) {
+      const { request, operation } = waiting;
+      try {
+        replies.push({ id: request.id, value: this.#connection.drive(operation, request.args, Date.now()) });
+      } catch (error) {
+        if (isBusy(error)) hindered.push(waiting);
+        else replies.push({ id: request.id, failure: toFailure(error) });
+      }
+    }
+    if (inTransaction) this.#endRead();
+    if (replies.length > 0) this.#send(replies, false);
+    if (hindered.length > 0) {
+      // Only for moments: the first connection after a crash recovers the log, the last one to close removes it.
+      this.#reads = [...this.#stillPatient(hindered), ...this.#reads];
+      this.#readTimer = { kind: "later", id: setTimeout(() => this.#runReads(), retryDelayMs()) };
+    }
+    this.#schedule();
+  }
+
+  #endRead(): void {
+    if (this.#connection.inTransaction) this.#connection.command("ROLLBACK");
+  }
+
+  #runWrites(): void {
+    this.#writeTimer = null;
+    const group = this.#writes.splice(0, maxGroup);
+    if (group.length === 0) return;
+    const started = performance.now();
+    this.#runningSince ??= started;
+    const delay = this.#runGroup(group, started);
+    if (delay !== null) {
+      this.#runningSince = null;
+      this.#writeTimer = { kind: "later", id: setTimeout(() => this.#runWrites(), delay) };
+    } else if (this.#writes.length === 0) {
+      // The next requests may be on their way: a run ends only with a pause.
+      setImmediate(() => {
+        if (this.#writes.length === 0) this.#runningSince = null;
+      });
+    }
+    this.#schedule();
+  }
+
+  /** Null: go on at once; else ms until the next try. */
+  #runGroup(group: readonly Waiting[], started: number): number | null {
+    const connection = this.#connection;
+    const replies: WorkerReply[] = [];
+    let changed = false;
+    let taken = group.length;
+    try {
+      connection.command("BEGIN IMMEDIATE");
+      checkVersion(connection);
+      this.#lookForOthers(started);
+      for (const { request, operation } of group) {
+        if (replies.length > 0 && performance.now() - started > maxGroupMs) break;
+        const reply = this.#runOne(request, operation);
+        replies.push(reply);
+        if (operation.mode === "write" && "value" in reply) changed = true;
+      }
+      if (replies.length < taken) {
+        taken = replies.length;
+        this.#writes = [...group.slice(taken), ...this.#writes];
+      }
+      connection.command("COMMIT");
+    } catch (error) {
+      if (connection.inTransaction) connection.command("ROLLBACK");
+      // Nothing of it has been acknowledged or kept: all of it runs again, or fails.
+      const unanswered = group.slice(0, taken);
+      if (!isBusy(error)) {
+        this.#refuse(
+          unanswered.map(({ request }) => request),
+          toFailure(error),
+        );
+        return null;
+      }
+      this.#writes = this.#stillPatient([...unanswered, ...this.#writes]);
+      return retryDelayMs();
+    }
+    this.#send(replies, changed);
+    const now = performance.now();
+    const othersAreAbout = now - this.#othersSeenAt < 10_000;
+    const ranLong = this.#runningSince !== null && now - this.#runningSince > maxRunMs;
+    return othersAreAbout && ranLong ? gapMs : null;
+  }
+
+  /** A failed operation takes back what it did and no more; a failed medium takes the group with it (throws). */
+  #runOne(request: WorkerRequest, operation: AnyOperation): WorkerReply {
+    const connection = this.#connection;
+    connection.command("SAVEPOINT op");
+    try {
+      const value = connection.drive(operation, request.args, Date.now());
+      connection.command("RELEASE op");
+      return { id: request.id, value };
+    } catch (error) {
+      if (isStorageFault(error) || !connection.inTransaction) throw error;
+      connection.command("ROLLBACK TO op");
+      connection.command("RELEASE op");
+      return { id: request.id, failure: toFailure(error) };
+    }
+  }
+
+  /** SQLite changes `data_version` when another connection has committed. */
+  #lookForOthers(now: number): void {
+    const version = this.#connection.pragma("data_version");
+    if (this.#dataVersion !== null && version !== this.#dataVersion) this.#othersSeenAt = now;
+    this.#dataVersion = version;
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The schema of the SQLite state, as numbered steps; `PRAGMA user_version` says how many have run. A step that has been
+ * released is never edited, and steps only add: a process of the version before must be able to read on until it
+ * notices (at its next write) that it is too old.
+ *
+ * The keys of small rows are the tables themselves (WITHOUT ROWID). `upload` has wide rows and several indices, so it
+ * keeps a rowid: its indices stay narrow and its rows are appended. Partial indices hold only the few rows that their
+ * queries look for, so that a million finished files cost them nothing.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE upload (
+    handle TEXT NOT NULL PRIMARY KEY,
+    principal TEXT NOT NULL,
+    status TEXT NOT NULL,
+    filename TEXT,
+    content_type TEXT,
+    metadata TEXT,
+    size_bytes INTEGER,
+    offset_bytes INTEGER NOT NULL,
+    declared_sha256 TEXT,
+    sha256 TEXT,
+    generation INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    lease_owner TEXT,
+    lease_active INTEGER NOT NULL,
+    lease_request TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    completed_at INTEGER,
+    expires_at INTEGER,
+    marked_at INTEGER,
+    bytes_per_second REAL,
+    concat TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX upload_listed ON upload (principal, status, created_at, handle) WHERE concat <> 'partial';
+  CREATE INDEX upload_unmarked ON upload (expires_at) WHERE expires_at IS NOT NULL AND marked_at IS NULL;
+  CREATE INDEX upload_marked ON upload (marked_at) WHERE marked_at IS NOT NULL;
+  CREATE INDEX upload_marked_expiry ON upload (expires_at) WHERE marked_at IS NOT NULL;
+  CREATE INDEX upload_leased ON upload (lease_owner) WHERE lease_active = 1;
+  CREATE INDEX upload_requested ON upload (lease_owner) WHERE lease_request IS NOT NULL;
+  CREATE INDEX upload_verifying ON upload (lease_owner) WHERE status = 'verifying';
+
+  CREATE TABLE segment (
+    handle TEXT NOT NULL REFERENCES upload (handle),
+    generation INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    start_bytes INTEGER NOT NULL,
+    length_bytes INTEGER NOT NULL,
+    blob TEXT NOT NULL,
+    blob_offset INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    PRIMARY KEY (handle, generation, seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX segment_blob ON segment (blob);
+
+  CREATE TABLE ticket (
+    hash TEXT NOT NULL PRIMARY KEY,
+    handle TEXT NOT NULL REFERENCES upload (handle) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ticket_handle ON ticket (handle, kind, seq);
+  CREATE INDEX ticket_expiry ON ticket (expires_at) WHERE expires_at IS NOT NULL;
+
+  CREATE TABLE idempotency (
+    principal TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    key TEXT NOT NULL,
+    arguments_hash TEXT NOT NULL,
+    handle TEXT NOT NULL REFERENCES upload (handle) ON DELETE CASCADE,
+    PRIMARY KEY (principal, tool, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_handle ON idempotency (handle);
+
+  CREATE TABLE garbage (
+    blob TEXT NOT NULL PRIMARY KEY,
+    since INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX garbage_since ON garbage (since);
+
+  CREATE TABLE usage (
+    principal TEXT NOT NULL PRIMARY KEY,
+    -- ANY: a sum past 2^63 becomes a float and not an error
+    bytes ANY NOT NULL,
+    files INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE process (
+    id TEXT NOT NULL PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
+];
+
+export const schemaVersion = migrations.length;

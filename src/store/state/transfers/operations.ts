@@ -1,0 +1,49 @@
+/** All operations of the transfers' state, by the names of their interface. */
+import type { TransferState } from "../../../transfer/state-store.ts";
+import type { OperationsOf } from "../operation.ts";
+import { replaceSegments } from "./compaction.ts";
+import { addGarbage, announceBlob, forgetGarbage, garbage, unknownBlobs } from "./garbage.ts";
+import { leaseRequests, refuseLease, requestLease } from "./lease-requests.ts";
+import { adoptOrphan, orphans } from "./orphans.ts";
+import { heartbeat, processes, registerProcess, removeProcess } from "./processes.ts";
+import { expire, removeUpload } from "./removal.ts";
+import { segments } from "./segments.ts";
+import { addTicket, removeStaleTickets } from "./tickets.ts";
+import { createUpload, findByTicket, findUpload, listUploads } from "./uploads.ts";
+import { usage } from "./usage.ts";
+import { claimVerifications, settle, startOver } from "./verification.ts";
+import { beginWrite, commitWrite, releaseWrite } from "./writing.ts";
+
+export const transferOperations: OperationsOf<TransferState> = {
+  createUpload: { mode: "write", run: createUpload },
+  findByTicket: { mode: "read", run: findByTicket },
+  findUpload: { mode: "read", run: findUpload },
+  listUploads: { mode: "snapshot", run: listUploads },
+  segments: { mode: "read", run: segments },
+  addTicket: { mode: "write", run: addTicket },
+  startOver: { mode: "write", run: startOver },
+  removeUpload: { mode: "write", run: removeUpload },
+  beginWrite: { mode: "write", run: beginWrite },
+  commitWrite: { mode: "write", run: commitWrite },
+  releaseWrite: { mode: "write", run: releaseWrite },
+  requestLease: { mode: "write", run: requestLease },
+  refuseLease: { mode: "write", run: refuseLease },
+  leaseRequests: { mode: "read", run: leaseRequests },
+  settle: { mode: "write", run: settle },
+  claimVerifications: { mode: "write", run: claimVerifications },
+  orphans: { mode: "snapshot", run: orphans },
+  adoptOrphan: { mode: "write", run: adoptOrphan },
+  replaceSegments: { mode: "write", run: replaceSegments },
+  announceBlob: { mode: "housekeeping", run: announceBlob },
+  expire: { mode: "write", run: expire },
+  garbage: { mode: "read", run: garbage },
+  forgetGarbage: { mode: "housekeeping", run: forgetGarbage },
+  unknownBlobs: { mode: "read", run: unknownBlobs },
+  addGarbage: { mode: "housekeeping", run: addGarbage },
+  removeStaleTickets: { mode: "housekeeping", run: removeStaleTickets },
+  registerProcess: { mode: "housekeeping", run: registerProcess },
+  heartbeat: { mode: "housekeeping", run: heartbeat },
+  processes: { mode: "read", run: processes },
+  removeProcess: { mode: "write", run: removeProcess },
+  usage: { mode: "read", run: usage },
+};

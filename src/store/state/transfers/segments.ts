@@ -1,0 +1,148 @@
+/** Segment rows, and the rule that a blob which loses its last name becomes garbage. */
+import type { SegmentRecord } from "../../../transfer/records.ts";
+import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
+import { type SegmentTable, toSegment, type UploadTable } from "../schema.ts";
+import { discardBlobs, unlistGarbage } from "./garbage.ts";
+
+const insertSegment = prepared((db, p: SegmentTable) =>
+  db.insertInto("segment").values({
+    handle: p.handle,
+    generation: p.generation,
+    seq: p.seq,
+    start_bytes: p.start_bytes,
+    length_bytes: p.length_bytes,
+    blob: p.blob,
+    blob_offset: p.blob_offset,
+    fence: p.fence,
+  }),
+);
+
+const lastOf = prepared((db, p: { handle: string; generation: number }) =>
+  db
+    .selectFrom("segment")
+    .selectAll()
+    .where("handle", "=", p.handle)
+    .where("generation", "=", p.generation)
+    .orderBy("seq", "desc")
+    .limit((eb) => eb.lit(1)),
+);
+
+const segmentBySeq = prepared((db, p: { handle: string; generation: number; seq: number }) =>
+  db
+    .selectFrom("segment")
+    .selectAll()
+    .where("handle", "=", p.handle)
+    .where("generation", "=", p.generation)
+    .where("seq", "=", p.seq),
+);
+
+const updateLength = prepared((db, p: { handle: string; generation: number; seq: number; length: number }) =>
+  db
+    .updateTable("segment")
+    .set({ length_bytes: p.length })
+    .where("handle", "=", p.handle)
+    .where("generation", "=", p.generation)
+    .where("seq", "=", p.seq),
+);
+
+const deleteBySeq = prepared((db, p: { handle: string; generation: number; seq: number }) =>
+  db
+    .deleteFrom("segment")
+    .where("handle", "=", p.handle)
+    .where("generation", "=", p.generation)
+    .where("seq", "=", p.seq),
+);
+
+const deleteBelow = prepared((db, p: { handle: string; generation: number }) =>
+  db
+    .deleteFrom("segment")
+    .where("handle", "=", p.handle)
+    .where("generation", "<", p.generation)
+    .returning("blob"),
+);
+
+const segmentsOf = prepared((db, p: { handle: string }) =>
+  db
+    .selectFrom("segment")
+    .innerJoin("upload", (join) =>
+      join
+        .onRef("upload.handle", "=", "segment.handle")
+        .onRef("upload.generation", "=", "segment.generation"),
+    )
+    .selectAll("segment")
+    .where("segment.handle", "=", p.handle)
+    .where("segment.length_bytes", ">", (eb) => eb.lit(0))
+    .orderBy("segment.seq"),
+);
+
+export function* segments(context: OpContext, handle: string): Op<SegmentRecord[]> {
+  const found = yield* rows(segmentsOf(context, { handle }));
+  return found.map(toSegment);
+}
+
+interface Generation {
+  readonly handle: string;
+  readonly generation: number;
+}
+
+export function* lastSegment(
+  context: OpContext,
+  { handle, generation }: Generation,
+): Op<SegmentTable | null> {
+  return yield* first(lastOf(context, { handle, generation }));
+}
+
+export function* findSegment(
+  context: OpContext,
+  { handle, generation }: Generation,
+  seq: number,
+): Op<SegmentTable | null> {
+  return yield* first(segmentBySeq(context, { handle, generation, seq }));
+}
+
+/** A new segment of length 0 at the upload's offset. */
+export function* appendSegment(
+  context: OpContext,
+  input: {
+    readonly upload: Pick<UploadTable, "handle" | "generation" | "offset_bytes">;
+    readonly seq: number;
+    readonly fence: number;
+    readonly blob: string;
+    readonly length?: number;
+    readonly start?: number;
+  },
+): Op<SegmentTable> {
+  const row: SegmentTable = {
+    handle: input.upload.handle,
+    generation: input.upload.generation,
+    seq: input.seq,
+    start_bytes: input.start ?? input.upload.offset_bytes,
+    length_bytes: input.length ?? 0,
+    blob: input.blob,
+    blob_offset: 0,
+    fence: input.fence,
+  };
+  yield* run(insertSegment(context, row));
+  yield* unlistGarbage(context, input.blob);
+  return row;
+}
+
+export function* setSegmentLength(context: OpContext, segment: SegmentTable, length: number): Op<void> {
+  const { handle, generation, seq } = segment;
+  yield* run(updateLength(context, { handle, generation, seq, length }));
+}
+
+export function* dropSegment(context: OpContext, segment: SegmentTable): Op<void> {
+  const { handle, generation, seq, blob } = segment;
+  yield* run(deleteBySeq(context, { handle, generation, seq }));
+  yield* discardBlobs(context, [blob]);
+}
+
+/** Removes the segments of all generations below this one. */
+export function* dropSegmentsBelow(context: OpContext, handle: string, generation: number): Op<void> {
+  const removed = yield* rows(deleteBelow(context, { handle, generation }));
+  yield* discardBlobs(
+    context,
+    removed.map(({ blob }) => blob),
+  );
+}

@@ -1,0 +1,271 @@
+/** Making, finding and listing uploads. */
+import { sql } from "kysely";
+import type { UploadRecord } from "../../../transfer/records.ts";
+import type {
+  CreateOutcome,
+  ListQuery,
+  NewUpload,
+  TicketView,
+  TransferStatusFilter,
+} from "../../../transfer/state-store.ts";
+import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
+import { expiryFrom, isDue, toSegment, toTicket, toUpload, type UploadTable } from "../schema.ts";
+import { appendSegment } from "./segments.ts";
+import { issueTicket } from "./tickets.ts";
+import { uploadByHandle } from "./upload-row.ts";
+import { addUsage, checkQuota } from "./usage.ts";
+
+const uploadByKey = prepared((db, p: { principal: string; tool: string; key: string }) =>
+  db
+    .selectFrom("idempotency")
+    .innerJoin("upload", "upload.handle", "idempotency.handle")
+    .selectAll("upload")
+    .select("idempotency.arguments_hash")
+    .where("idempotency.principal", "=", p.principal)
+    .where("idempotency.tool", "=", p.tool)
+    .where("idempotency.key", "=", p.key),
+);
+
+const insertUpload = prepared((db, p: UploadTable) =>
+  db
+    .insertInto("upload")
+    .values({
+      handle: p.handle,
+      principal: p.principal,
+      status: p.status,
+      filename: p.filename,
+      content_type: p.content_type,
+      metadata: p.metadata,
+      size_bytes: p.size_bytes,
+      offset_bytes: p.offset_bytes,
+      declared_sha256: p.declared_sha256,
+      sha256: p.sha256,
+      generation: p.generation,
+      fence: p.fence,
+      lease_owner: p.lease_owner,
+      lease_active: p.lease_active,
+      lease_request: p.lease_request,
+      created_at: p.created_at,
+      updated_at: p.updated_at,
+      completed_at: p.completed_at,
+      expires_at: p.expires_at,
+      marked_at: p.marked_at,
+      bytes_per_second: p.bytes_per_second,
+      concat: p.concat,
+    })
+    .onConflict((conflict) => conflict.column("handle").doNothing()),
+);
+
+/** A key whose record has expired has ended with it, and is taken over by the new record. */
+const upsertKey = prepared(
+  (db, p: { principal: string; tool: string; key: string; argumentsHash: string; handle: string }) =>
+    db
+      .insertInto("idempotency")
+      .values({
+        principal: p.principal,
+        tool: p.tool,
+        key: p.key,
+        arguments_hash: p.argumentsHash,
+        handle: p.handle,
+      })
+      .onConflict((conflict) =>
+        conflict.columns(["principal", "tool", "key"]).doUpdateSet((eb) => ({
+          arguments_hash: eb.ref("excluded.arguments_hash"),
+          handle: eb.ref("excluded.handle"),
+        })),
+      ),
+);
+
+export function* createUpload(context: OpContext, input: NewUpload): Op<CreateOutcome> {
+  const { now } = context;
+  const { principal, handle, idempotency, begin } = input;
+  if (idempotency !== null) {
+    const known = yield* first(
+      uploadByKey(context, { principal, tool: idempotency.tool, key: idempotency.key }),
+    );
+    if (known !== null && !isDue(known, now)) {
+      if (known.arguments_hash !== idempotency.argumentsHash) return { kind: "conflict" };
+      yield* issueTicket(context, known.handle, known.generation, input.ticket);
+      return { kind: "existing", upload: toUpload(known), now };
+    }
+  }
+  const exceeded = yield* checkQuota(context, principal, input.quota, {
+    bytes: input.sizeBytes ?? 0,
+    files: 1,
+  });
+  if (exceeded !== null) return exceeded;
+  const row: UploadTable = {
+    handle,
+    principal,
+    status: "receiving",
+    filename: input.filename,
+    content_type: input.contentType,
+    metadata: input.metadata,
+    size_bytes: input.sizeBytes,
+    offset_bytes: 0,
+    declared_sha256: input.declaredSha256,
+    sha256: null,
+    generation: 1,
+    fence: begin === null ? 0 : 1,
+    lease_owner: begin?.owner ?? null,
+    lease_active: begin === null ? 0 : 1,
+    lease_request: null,
+    created_at: now,
+    updated_at: now,
+    completed_at: null,
+    expires_at: expiryFrom(now, input.ttlMs),
+    marked_at: null,
+    bytes_per_second: null,
+    concat: input.concat,
+  };
+  const inserted = yield* run(insertUpload(context, row));
+  if (inserted === 0) return { kind: "taken" };
+  yield* issueTicket(context, handle, row.generation, input.ticket, "first");
+  if (idempotency !== null) yield* run(upsertKey(context, { principal, handle, ...idempotency }));
+  yield* addUsage(context, principal, input.sizeBytes ?? 0, 1);
+  const segment =
+    begin === null
+      ? null
+      : yield* appendSegment(context, { upload: row, seq: 0, fence: row.fence, blob: begin.blob });
+  return { kind: "created", upload: toUpload(row), segment: segment && toSegment(segment), now };
+}
+
+const ticketWithUpload = prepared((db, p: { hash: string }) =>
+  db
+    .selectFrom("ticket")
+    .innerJoin("upload", "upload.handle", "ticket.handle")
+    .selectAll("upload")
+    .select([
+      "ticket.hash as ticket_hash",
+      "ticket.kind as ticket_kind",
+      "ticket.seq as ticket_seq",
+      "ticket.generation as ticket_generation",
+      "ticket.created_at as ticket_created_at",
+      "ticket.expires_at as ticket_expires_at",
+    ])
+    .where("ticket.hash", "=", p.hash),
+);
+
+export function* findByTicket(context: OpContext, hash: string): Op<TicketView | null> {
+  const row = yield* first(ticketWithUpload(context, { hash }));
+  if (row === null) return null;
+  const ticket = toTicket({
+    hash: row.ticket_hash,
+    handle: row.handle,
+    kind: row.ticket_kind,
+    seq: row.ticket_seq,
+    generation: row.ticket_generation,
+    created_at: row.ticket_created_at,
+    expires_at: row.ticket_expires_at,
+  });
+  return { ticket, upload: toUpload(row), now: context.now };
+}
+
+export function* findUpload(
+  context: OpContext,
+  handle: string,
+): Op<{ upload: UploadRecord; now: number } | null> {
+  const row = yield* first(uploadByHandle(context, { handle }));
+  return row && { upload: toUpload(row), now: context.now };
+}
+
+interface PageValues {
+  readonly principal: string;
+  readonly now: number;
+  readonly createdAt: number;
+  readonly handle: string;
+  readonly limit: number;
+}
+
+const pageOfStatus = prepared((db, p: PageValues & { readonly status: string }) =>
+  db
+    .selectFrom("upload")
+    .selectAll()
+    .where("principal", "=", p.principal)
+    .where("status", "=", sql<UploadTable["status"]>`${p.status}`)
+    .where("concat", "<>", sql.lit("partial"))
+    .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
+    .orderBy("created_at")
+    .orderBy("handle")
+    .limit(p.limit),
+);
+
+const livePageOfStatus = prepared((db, p: PageValues & { readonly status: string }) =>
+  db
+    .selectFrom("upload")
+    .selectAll()
+    .where("principal", "=", p.principal)
+    .where("status", "=", sql<UploadTable["status"]>`${p.status}`)
+    .where("concat", "<>", sql.lit("partial"))
+    .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
+    .where((eb) =>
+      eb.or([eb("expires_at", "is", null), eb("expires_at", ">", p.now), eb("lease_active", "=", eb.lit(1))]),
+    )
+    .orderBy("created_at")
+    .orderBy("handle")
+    .limit(p.limit),
+);
+
+/**
+ * Due records are few, since they are swept: they are found by the indices of expiry and sorted. (Left to itself a
+ * planner would walk all of the principal's records in the order asked for.)
+ */
+const duePage = prepared((db, p: PageValues) =>
+  db
+    .with(
+      (cte) => cte("due").materialized(),
+      (cte) =>
+        cte
+          .selectFrom("upload")
+          .selectAll()
+          .where("expires_at", "is not", null)
+          .where("expires_at", "<=", p.now)
+          .where("marked_at", "is", null)
+          .unionAll(
+            cte
+              .selectFrom("upload")
+              .selectAll()
+              .where("marked_at", "is not", null)
+              .where("expires_at", "<=", p.now),
+          ),
+    )
+    .selectFrom("due")
+    .selectAll()
+    .where("principal", "=", p.principal)
+    .where("lease_active", "=", (eb) => eb.lit(0))
+    .where("concat", "<>", sql.lit("partial"))
+    .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
+    .orderBy("created_at")
+    .orderBy("handle")
+    .limit(p.limit),
+);
+
+const everyStatus: readonly Exclude<TransferStatusFilter, "expired">[] = [
+  "receiving",
+  "verifying",
+  "complete",
+  "mismatch",
+];
+
+export function* listUploads(
+  context: OpContext,
+  query: ListQuery,
+): Op<{ uploads: UploadRecord[]; now: number }> {
+  const { now } = context;
+  const { principal, status, limit, after } = query;
+  const values = { principal, now, limit, createdAt: after?.createdAt ?? -1, handle: after?.handle ?? "" };
+  let page: readonly UploadTable[];
+  if (status === "expired") {
+    page = yield* rows(duePage(context, values));
+  } else if (status !== null) {
+    page = yield* rows(livePageOfStatus(context, { ...values, status }));
+  } else {
+    // One index serves both: the unfiltered list is the first rows of each status, merged.
+    const merged: UploadTable[] = [];
+    for (const one of everyStatus)
+      merged.push(...(yield* rows(pageOfStatus(context, { ...values, status: one }))));
+    merged.sort((a, b) => a.created_at - b.created_at || (a.handle < b.handle ? -1 : 1));
+    page = merged.slice(0, limit);
+  }
+  return { uploads: page.map(toUpload), now };
+}

@@ -1,0 +1,95 @@
+/**
+ * The worker thread that owns a store's connection: a commit takes as long as the disk does, and it must not stand in
+ * the way of the bytes. Everything here runs in turns that end; the thread ends by itself once it is told to close.
+ */
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import type { AnyOperation } from "./operation.ts";
+import type { FromWorker, ToWorker, WorkerReply, WorkerRequest, WorkerSettings } from "./protocol.ts";
+import { toFailure } from "./sqlite/failures.ts";
+import { GroupRunner } from "./sqlite/group-runner.ts";
+import { type OpenedState, openDatabase } from "./sqlite/open-database.ts";
+import { clearLock, isDead } from "./sqlite/process-lock.ts";
+import { transferOperations } from "./transfers/operations.ts";
+
+/** How often another process's commits are looked for, while somebody wants to know. */
+const watchMs = 500;
+
+const groups: Readonly<Record<string, Readonly<Record<string, AnyOperation>>>> = {
+  transfers: transferOperations,
+};
+
+const operations = new Map(
+  Object.entries(groups).flatMap(([group, named]) =>
+    Object.entries(named).map(([name, operation]) => [`${group}.${name}`, operation] as const),
+  ),
+);
+
+function serve(port: MessagePort, settings: WorkerSettings, { connection, lock }: OpenedState): void {
+  const post = (message: FromWorker): void => port.postMessage(message);
+  const runner = new GroupRunner({
+    connection,
+    operations,
+    send: (replies, changed) => post({ kind: "replies", replies, changed }),
+  });
+
+  /** What concerns the locks of processes needs files and no transaction. */
+  const liveness: Readonly<Record<string, (processId: string) => unknown>> = {
+    "liveness.isDead": (processId) => isDead(settings.dataDir, processId),
+    "liveness.clear": (processId) => clearLock(settings.dataDir, processId),
+    "liveness.keep": () => lock.keep(),
+  };
+  const answer = ({ id, operation, args }: WorkerRequest): WorkerReply => {
+    try {
+      return { id, value: liveness[operation]?.(String(args[0])) };
+    } catch (error) {
+      return { id, failure: toFailure(error) };
+    }
+  };
+
+  let watch: NodeJS.Timeout | null = null;
+  const setWatch = (on: boolean): void => {
+    if (watch !== null) clearInterval(watch);
+    watch = null;
+    if (!on) return;
+    let seen = connection.pragma("data_version");
+    watch = setInterval(() => {
+      const version = connection.pragma("data_version");
+      if (version === seen) return;
+      seen = version;
+      post({ kind: "changed" });
+    }, watchMs);
+  };
+
+  port.on("message", (message: ToWorker) => {
+    if (message.kind === "requests") {
+      const local = message.requests.filter(({ operation }) => operation in liveness);
+      if (local.length > 0) post({ kind: "replies", replies: local.map(answer), changed: false });
+      runner.enqueue(
+        local.length === 0
+          ? message.requests
+          : message.requests.filter(({ operation }) => !(operation in liveness)),
+      );
+    } else if (message.kind === "watch") {
+      setWatch(message.on);
+    } else {
+      setWatch(false);
+      connection.close();
+      lock.release();
+      port.close();
+    }
+  });
+}
+
+async function start(port: MessagePort): Promise<void> {
+  const settings: WorkerSettings = workerData;
+  try {
+    const opened = await openDatabase(settings);
+    serve(port, settings, opened);
+    port.postMessage({ kind: "ready" } satisfies FromWorker);
+  } catch (error) {
+    port.postMessage({ kind: "failed", failure: toFailure(error) } satisfies FromWorker);
+    port.close();
+  }
+}
+
+if (parentPort !== null) await start(parentPort);

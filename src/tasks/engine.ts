@@ -1,0 +1,185 @@
+/**
+ * The task engine as its faces see it: durable units of long work that outlive calls, connections and processes. All rules about
+ * states, steps, questions, leases, retries, deadlines and expiry are behind this interface, once; the tools of the facade, the
+ * extension of 2026-07-28 and the core tasks of 2025-11-25 only render it.
+ *
+ * Promises:
+ * - A task is durable before its id is returned. What is acknowledged (a step's result, an answer, a cancel) is durable.
+ * - A handler is replayed from its start after a crash: steps whose result is recorded return it and do not run; the one that was
+ *   running runs once more with the same key; questions keep their id, answers are kept.
+ * - A worker that lost its lease changes nothing any more, and its `signal` aborts.
+ * - What belongs to another principal does not exist: `unknown_task`, the same as for an unknown or an expired one.
+ */
+import type { Readable } from "node:stream";
+import type { ErrorBody } from "../errors.ts";
+import type { Transfer } from "../transfer/engine.ts";
+
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
+
+export interface TaskProgress {
+  readonly message: string;
+  /** 0 to 1; null where unknown. Never falls. */
+  readonly fraction: number | null;
+}
+
+export interface InputRequest {
+  readonly id: string;
+  readonly prompt: string;
+  readonly choices: readonly string[] | null;
+  /** JSON Schema of the answer (an object with flat properties, as MCP elicitation has it), where the handler gave one. */
+  readonly schema: JsonValue | null;
+  readonly askedAt: Date;
+}
+
+export interface Task {
+  readonly taskId: string;
+  readonly principal: string;
+  /** Name of the kind: what handler runs it. The name of the tool that started it. */
+  readonly kind: string;
+  readonly status: TaskStatus;
+  readonly progress: TaskProgress | null;
+  /** Open questions, oldest first. */
+  readonly inputRequests: readonly InputRequest[];
+  /** What the handler returned, once completed. */
+  readonly result: JsonValue | undefined;
+  /** Once failed. */
+  readonly error: ErrorBody | null;
+  /** A cancel was accepted and the work has not stopped yet. */
+  readonly cancelRequested: boolean;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly endedAt: Date | null;
+  /** After its end; null while it runs. */
+  readonly expiresAt: Date | null;
+  readonly deadlineAt: Date | null;
+}
+
+export interface StartTask {
+  readonly kind: string;
+  /** Already validated; JSON. Kept with the task. */
+  readonly args: JsonValue;
+  readonly idempotencyKey?: string | null;
+  /** Milliseconds from now after which the task fails. */
+  readonly deadlineMs?: number | null;
+  /** Keeps the ended task this long instead of the default (bounded by it). */
+  readonly ttlMs?: number | null;
+}
+
+/** How a question was settled. */
+export type InputAnswer =
+  | { readonly action: "accept"; readonly value: JsonValue }
+  | { readonly action: "decline" }
+  | { readonly action: "cancel" };
+
+export interface StepOptions {
+  /** Attempts in all, with exponential backoff between them; 1 (the default) fails at the first error. The wait is durable. */
+  readonly attempts?: number;
+  /** First wait in ms (default 1,000); doubles each time up to a minute. */
+  readonly backoffMs?: number;
+}
+
+export interface StepContext {
+  /** Stays the same when the step must run again: makes an effect outside idempotent. */
+  readonly key: string;
+  readonly signal: AbortSignal;
+  /** 1 for the first try. */
+  readonly attempt: number;
+}
+
+export interface NeedInput {
+  readonly prompt: string;
+  readonly choices?: readonly string[];
+  /** JSON Schema (flat object) for a structured answer. */
+  readonly schema?: JsonValue;
+}
+
+/** Thrown by `needInput` where the question was declined or its dialogue cancelled. */
+export class InputRefused extends Error {
+  override readonly name = "InputRefused";
+  readonly action: "decline" | "cancel";
+  constructor(action: "decline" | "cancel") {
+    super(action === "decline" ? "The question was declined." : "The question was dismissed.");
+    this.action = action;
+  }
+}
+
+export interface TaskFiles {
+  /** A finished file of the task's principal. */
+  open(handle: string): Promise<OpenedFile>;
+  /**
+   * Stores a file, as a durable step named after the file: a crash in the middle leaves no half file and no second one.
+   * `options.name` sets another step name where two files have one name.
+   */
+  write(filename: string, content: string | Uint8Array | Readable | (() => Readable), options?: { readonly name?: string; readonly contentType?: string }): Promise<WrittenFile>;
+}
+
+export interface OpenedFile {
+  readonly transfer: Transfer;
+  /** Bytes from `start` to `end` (exclusive); all without arguments. */
+  stream(start?: number, end?: number): Readable;
+  /** Path on this machine where the file is one blob (waits for the rewriting of a file in many segments); null where the store has none. */
+  path(): Promise<string | null>;
+}
+
+/** JSON, so that it can be a step's result. */
+export interface WrittenFile {
+  readonly [key: string]: JsonValue;
+  readonly handle: string;
+  readonly filename: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** What a handler is given. */
+export interface TaskContext {
+  readonly taskId: string;
+  readonly principal: string;
+  /** Aborts on cancel, deadline, loss of the lease and stop of the process; its reason says which. */
+  readonly signal: AbortSignal;
+  /** Runs `fn` once: its result (JSON) is recorded and returned on every replay. Names are unique within a task. */
+  step<T extends JsonValue | undefined | void>(name: string, fn: (step: StepContext) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  /** Coalesced: only the newest is sure to be seen. */
+  progress(message: string, fraction?: number): Promise<void>;
+  /** Asks, durably: the process may die while it waits. Resolves with the answer (a string, or an object where a schema was given). Throws `InputRefused`. */
+  needInput(question: NeedInput, options?: { readonly name?: string }): Promise<JsonValue>;
+  readonly files: TaskFiles;
+  /** Durable: a crash does not start it again. `name` where two sleeps of one task could be confused. */
+  sleep(ms: number, options?: { readonly name?: string }): Promise<void>;
+}
+
+export interface TaskKind {
+  readonly kind: string;
+  /** `whole`: a handler with nothing recorded may run again from its start after a crash; otherwise it ends with `task_interrupted`. */
+  readonly restart?: "whole";
+  readonly handler: (args: JsonValue, context: TaskContext) => Promise<JsonValue | undefined | void>;
+}
+
+export interface TaskPage {
+  readonly tasks: readonly Task[];
+  readonly nextCursor: string | null;
+}
+
+export interface TaskEngine {
+  /** Makes this process take tasks of this kind. A second registration of a name with another handler is an error; the same object is none. */
+  register(kind: TaskKind): void;
+
+  /** Durable when it resolves. Same key and arguments: the same task (`created: false`); other arguments: `idempotency_conflict`. */
+  start(principal: string, request: StartTask): Promise<{ task: Task; created: boolean }>;
+  /** Waits up to `waitMs` for a change of status, a new question, or (with `onProgress: true`) progress. */
+  get(principal: string, taskId: string, options?: { waitMs?: number; signal?: AbortSignal; untilProgress?: boolean }): Promise<Task>;
+  /** Answers a question (the oldest open one where `inputId` is null). `task_not_waiting` where none is open, or that one is answered already (the same answer again is no error). */
+  respond(principal: string, taskId: string, inputId: string | null, answer: InputAnswer): Promise<Task>;
+  /** Acknowledged at once; an ended task is returned unchanged. */
+  cancel(principal: string, taskId: string): Promise<Task>;
+  list(principal: string, query: { status: TaskStatus | null; limit: number; cursor: string | null }): Promise<TaskPage>;
+
+  /** Called back after any change of this task seen by this process (own at once, others' within half a second). */
+  watch(principal: string, taskId: string, onChange: (task: Task) => void): () => void;
+
+  /** Removes ended tasks past their time. */
+  sweep(): Promise<{ removedTasks: number }>;
+  /** Stops claiming, aborts handlers (reason: stop), waits a moment for steps to record, gives leases back so that others take over at once. */
+  close(): Promise<void>;
+}

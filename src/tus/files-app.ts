@@ -1,0 +1,171 @@
+/**
+ * The HTTP doors as one Hono app: tus 1.0 and plain PUT on `/files`, downloads on `/d`. It can stand alone or be mounted under
+ * any path of another app; URLs it hands out come from `links`, never from the request.
+ *
+ * Promises: every answer, errors included, carries a request id and the CORS fields that its route allows; whatever is thrown
+ * becomes an answer of the catalogue here, and the cause of an `internal_error` goes to the log under that id.
+ */
+import { type Context, Hono } from "hono";
+import { asTransferError, TransferError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Transfer, TransferEngine } from "../transfer/engine.ts";
+import type { Links } from "../transfer/links.ts";
+import { corsHeaders, preflightHeaders } from "./cors.ts";
+import { createUpload } from "./create-upload.ts";
+import type { Door } from "./door.ts";
+import { downloadFile } from "./download.ts";
+import { type Answer, type Exchange, exchangeOf, requestIdFor } from "./exchange.ts";
+import { patchUpload } from "./patch-upload.ts";
+import { putFile } from "./put-file.ts";
+import { problemAnswer, render } from "./render.ts";
+import { transferHeaders } from "./transfer-headers.ts";
+import { checkProtocol, effectiveMethod, tusOptionHeaders, tusVersion } from "./tus-protocol.ts";
+import { asHeadError, deleteUpload, headUpload } from "./upload-state.ts";
+
+export interface FilesAppOptions {
+  readonly engine: TransferEngine;
+  readonly links: Links;
+  /** Principal of a caller who creates an upload; throws TransferError `unauthorized` or `forbidden`. Must not read the body. */
+  readonly authenticate: (request: Request) => Promise<string>;
+  /** Whether pages of other origins may create uploads. Only sensible where creating needs a key or token. */
+  readonly corsOnCreate?: boolean;
+  /** Silence on a request body after which it is cut off, and what came is kept. Default 45 s. */
+  readonly idleTimeoutMs?: number;
+  readonly log?: Log;
+  /** Default: the caller's `X-Request-ID`, else a random one. */
+  readonly requestIdFor?: (request: Request) => string;
+}
+
+type Handler = (exchange: Exchange) => Promise<Answer>;
+
+interface Route {
+  readonly cors: boolean;
+  /** By method, as `Allow` lists them. `OPTIONS` is added. */
+  readonly handlers: ReadonlyMap<string, Handler>;
+  /** tus speaks here. */
+  readonly isTus: boolean;
+}
+
+export function createFilesApp(options: FilesAppOptions): Hono {
+  const door: Door = {
+    engine: options.engine,
+    links: options.links,
+    idleTimeoutMs: options.idleTimeoutMs ?? 45_000,
+  };
+  const collection: Route = {
+    cors: options.corsOnCreate ?? false,
+    isTus: true,
+    handlers: new Map([
+      [
+        "POST",
+        async (exchange: Exchange) =>
+          createUpload(exchange, door, await options.authenticate(exchange.request)),
+      ],
+    ]),
+  };
+  const upload: Route = {
+    cors: true,
+    isTus: true,
+    handlers: new Map([
+      ["HEAD", (exchange: Exchange) => headUpload(exchange, door)],
+      ["PATCH", (exchange: Exchange) => patchUpload(exchange, door)],
+      ["PUT", (exchange: Exchange) => putFile(exchange, door)],
+      ["DELETE", (exchange: Exchange) => deleteUpload(exchange, door)],
+    ]),
+  };
+  const download: Route = {
+    cors: true,
+    isTus: false,
+    handlers: new Map([
+      ["GET", (exchange: Exchange) => downloadFile(exchange, door)],
+      ["HEAD", (exchange: Exchange) => downloadFile(exchange, door)],
+    ]),
+  };
+  const serve = (route: Route) => (c: Context) => answerRequest(c, route, options);
+  return new Hono()
+    .all("/files", serve(collection))
+    .all("/files/", serve(collection))
+    .all("/files/:ticket", serve(upload))
+    .all("/files/:ticket/", serve(upload))
+    .all("/files/:ticket/:name", serve(upload))
+    .all("/d/:ticket", serve(download))
+    .all("/d/:ticket/:filename", serve(download));
+}
+
+async function answerRequest(c: Context, route: Route, options: FilesAppOptions): Promise<Response> {
+  const requestId = (options.requestIdFor ?? requestIdFor)(c.req.raw);
+  const given = { method: c.req.method, ticket: c.req.param("ticket") ?? null, requestId };
+  const common = {
+    ...(route.isTus && { "Tus-Resumable": tusVersion }),
+    ...(route.cors && corsHeaders),
+    "X-Request-ID": requestId,
+  };
+  let exchange = exchangeOf(c, given);
+  const finish = (answer: Answer): Promise<Response> =>
+    render(exchange, { ...answer, headers: { ...common, ...answer.headers } }, (fault) =>
+      report(asTransferError(fault), requestId, options.log),
+    );
+  try {
+    const override = route.isTus ? exchange.header("x-http-method-override") : null;
+    exchange = exchangeOf(c, { ...given, method: effectiveMethod(given.method, override) });
+    return await finish(await handle(exchange, route, options.engine));
+  } catch (thrown) {
+    const error = asTransferError(thrown);
+    const shown = route.isTus && exchange.method === "HEAD" ? asHeadError(error) : error;
+    if (error.status >= 500) report(error, requestId, options.log);
+    return finish(await errorAnswer(shown, exchange, route, options.engine));
+  }
+}
+
+async function handle(exchange: Exchange, route: Route, engine: TransferEngine): Promise<Answer> {
+  if (exchange.method === "OPTIONS") return optionsAnswer(route, engine);
+  if (route.isTus && exchange.method !== "PUT") checkProtocol(exchange);
+  const handler = route.handlers.get(exchange.method);
+  if (handler !== undefined) return handler(exchange);
+  throw new TransferError("method_not_allowed", `${exchange.method} has no meaning for this URL.`, {
+    allow: [...route.handlers.keys(), "OPTIONS"],
+  });
+}
+
+function optionsAnswer(route: Route, engine: TransferEngine): Answer {
+  return {
+    status: 204,
+    headers: {
+      ...(route.isTus && tusOptionHeaders(engine.limits)),
+      ...(route.cors && preflightHeaders),
+      Allow: [...route.handlers.keys(), "OPTIONS"].join(", "),
+    },
+  };
+}
+
+/** Statuses that tell nothing of an upload, and server faults, where another question would likely fail too. */
+const looksNothingUp = (status: number): boolean =>
+  status === 403 || status === 404 || status === 410 || status >= 500;
+
+/** The error, with handle, status and true offset of the upload that the URL is for. */
+async function errorAnswer(
+  error: TransferError,
+  exchange: Exchange,
+  route: Route,
+  engine: TransferEngine,
+): Promise<Answer> {
+  const transfer =
+    route.isTus && exchange.ticket !== null && !looksNothingUp(error.status)
+      ? await engine.head(exchange.ticket, { disturb: false }).catch((): Transfer | null => null)
+      : null;
+  const told = transfer === null ? error : error.with({ cursor: transfer.offset });
+  const answer = problemAnswer(told, exchange.requestId);
+  return transfer === null
+    ? answer
+    : { ...answer, headers: { ...answer.headers, ...transferHeaders(transfer) } };
+}
+
+function report(error: TransferError, requestId: string, log: Log | undefined): void {
+  log?.({
+    level: error.code === "internal_error" ? "error" : "warn",
+    event: "request_failed",
+    requestId,
+    code: error.code,
+    error: error.options.cause ?? error,
+  });
+}

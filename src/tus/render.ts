@@ -1,0 +1,92 @@
+/** Turns answers and errors of the doors into HTTP responses: the one place where either becomes bytes. */
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import type { ReadableStream as NodeReadableStream } from "node:stream/web";
+import { type TransferError, toErrorHeaders, toProblem } from "../errors.ts";
+import type { Answer, Exchange } from "./exchange.ts";
+import { rawBody } from "./raw-body.ts";
+import { discardRest, restOfBody } from "./request-body.ts";
+
+/** Statuses that promise an end of the trouble: the caller is always told when to come back. */
+const passing: ReadonlySet<number> = new Set([423, 429, 503]);
+const defaultRetryAfterSeconds = 2;
+
+export function problemAnswer(thrown: TransferError, requestId: string): Answer {
+  const error = passing.has(thrown.status)
+    ? thrown.with({ retryAfterSeconds: defaultRetryAfterSeconds })
+    : thrown;
+  return {
+    status: error.status,
+    headers: {
+      ...toErrorHeaders(error),
+      // RFC 9110 section 11.6.1 demands it. A guard that knows more (where to get a token) has its own.
+      ...(error.status === 401 && { "WWW-Authenticate": "Bearer" }),
+      "Content-Type": "application/problem+json",
+      // What is refused now may be granted in a minute.
+      "Cache-Control": "no-store",
+    },
+    body: JSON.stringify(toProblem(error, requestId)),
+  };
+}
+
+/** @param onFault is told what broke a long body off after its answer had begun. */
+export async function render(
+  exchange: Exchange,
+  answer: Answer,
+  onFault: (fault: unknown) => void,
+): Promise<Response> {
+  const { node, request } = exchange;
+  const { status, content, body } = answer;
+  const closes = node?.incoming.httpVersionMajor === 1 && restOfBody(exchange) === "close";
+  const headers: Record<string, string> = { ...answer.headers, ...(closes && { Connection: "close" }) };
+  if (request.method === "HEAD") return new Response(null, { status, headers });
+  if (content !== undefined) {
+    const bytes = content();
+    await firstPiece(bytes);
+    // The types of the global stream and of node:stream/web differ in name only.
+    const stream =
+      node === null
+        ? (Readable.toWeb(bytes) as NodeReadableStream<Uint8Array> as ReadableStream<Uint8Array>)
+        : rawBody(node.outgoing, bytes, onFault);
+    return new Response(stream, { status, headers });
+  }
+  if (node !== null && closes && body !== undefined) return lingering(node.incoming, body, status, headers);
+  if (node !== null) void discardRest(node.incoming);
+  // Said outright, or Node frames nothing as a body in chunks.
+  if (body === undefined && status !== 204 && status !== 304) headers["Content-Length"] = "0";
+  return new Response(body ?? null, { status, headers });
+}
+
+/**
+ * An answer given while the client still sends: it is complete at once for a reader, but the response ends (and Node closes the
+ * connection) only after the rest has been taken off the wire for a while.
+ */
+function lingering(
+  incoming: IncomingMessage,
+  text: string,
+  status: number,
+  headers: Record<string, string>,
+): Response {
+  const bytes = Buffer.from(text);
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      controller.enqueue(bytes);
+      await discardRest(incoming);
+      controller.close();
+    },
+  });
+  return new Response(body, { status, headers: { ...headers, "Content-Length": String(bytes.byteLength) } });
+}
+
+/** Resolves when the first bytes (or the end) are there, rejects with the stream's error: so a fault can still become an answer. */
+function firstPiece(content: Readable): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (then: () => void) => {
+      content.off("readable", onReadable).off("error", onError);
+      then();
+    };
+    const onReadable = () => settle(resolve);
+    const onError = (error: Error) => settle(() => reject(error));
+    content.on("readable", onReadable).on("error", onError);
+  });
+}

@@ -1,0 +1,72 @@
+/**
+ * `HEAD` and `DELETE` on an upload URL: tus Core and Termination.
+ *
+ * HEAD answers only 200, 404, 410, 422 and 423, since clients take any other status for the end of the upload and start a new one
+ * (the one exception is 412 for a version of tus that is not spoken here, which the protocol demands).
+ */
+import { TransferError } from "../errors.ts";
+import type { Transfer } from "../transfer/engine.ts";
+import { type Door, digestPending, ticketOf } from "./door.ts";
+import type { Answer, Exchange } from "./exchange.ts";
+import { expiryHeaders, offsetHeader, transferHeaders } from "./transfer-headers.ts";
+import { tusOptionHeaders } from "./tus-protocol.ts";
+
+const headStatuses: ReadonlySet<number> = new Set([404, 410, 412, 422, 423]);
+
+/** Any temporary trouble, as HEAD tells it. */
+export function asHeadError(error: TransferError): TransferError {
+  if (headStatuses.has(error.status)) return error;
+  return new TransferError("upload_locked", "The upload cannot be looked at right now.", {
+    retryAfterSeconds: error.options.retryAfterSeconds ?? 5,
+    cause: error,
+  });
+}
+
+function wrongDigest(transfer: Transfer): TransferError {
+  return new TransferError(
+    "checksum_mismatch",
+    "All bytes are here, but they are not the file that was announced.",
+    {
+      cursor: transfer.offset,
+      recoveryHint:
+        "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
+      repair: { tool: "upload_resume", arguments: { handle: transfer.handle } },
+    },
+  );
+}
+
+function lengthHeaders(transfer: Transfer): Record<string, string> {
+  return transfer.sizeBytes === null
+    ? { "Upload-Defer-Length": "1" }
+    : { "Upload-Length": String(transfer.sizeBytes) };
+}
+
+export async function headUpload(exchange: Exchange, door: Door): Promise<Answer> {
+  const transfer = await door.engine.head(ticketOf(exchange));
+  if (transfer.status === "verifying") throw digestPending(transfer);
+  if (transfer.status === "mismatch") throw wrongDigest(transfer);
+  return {
+    status: 200,
+    headers: {
+      // A bare HEAD learns here what is spoken; one of a tus client is told nothing new.
+      ...(exchange.header("tus-resumable") === null && tusOptionHeaders(door.engine.limits)),
+      "Cache-Control": "no-store",
+      ...offsetHeader(transfer),
+      ...lengthHeaders(transfer),
+      ...(transfer.metadata !== null && { "Upload-Metadata": transfer.metadata }),
+      ...transferHeaders(transfer),
+      ...expiryHeaders(transfer),
+    },
+  };
+}
+
+export async function deleteUpload(exchange: Exchange, door: Door): Promise<Answer> {
+  const ticket = ticketOf(exchange);
+  // Looked at only for the answer: what is past its time cannot be looked at any more, but still be removed.
+  const known = await door.engine.head(ticket, { disturb: false }).catch((): Transfer | null => null);
+  await door.engine.remove(ticket);
+  return {
+    status: 204,
+    headers: { ...(known !== null && { "Longshore-Handle": known.handle }), "Longshore-Status": "deleted" },
+  };
+}

@@ -1,0 +1,168 @@
+/** The built server as its users start and stop it. */
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { run, start, startBuiltServer } from "../support/built-server.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { created, head, patch } from "../support/tus-requests.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const shell = promisify(execFile);
+
+describe("longshore serve", () => {
+  test("is the default command, and prints both URLs, the data folder and one command that works as printed", async () => {
+    const dir = await tempDir();
+    const server = start(["--port", "0", "--min-free-bytes", "0"], { cwd: dir });
+    await waitUntil(() => server.stdout().includes("Ctrl+C"));
+    const [, mcpUrl = ""] = /MCP URL +(\S+)/.exec(server.stdout()) ?? [];
+    expect(mcpUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+    expect(server.stdout()).toContain(`tus URL      ${mcpUrl.replace("/mcp", "/files")}\n`);
+    expect(server.stdout()).toMatch(new RegExp(`data folder  \\S*${path.basename(dir)}/storage\n`));
+    const [, command = ""] = /^ {2}(curl .*)$/m.exec(server.stdout()) ?? [];
+    const { stdout } = await shell("bash", ["-c", command], { cwd: dir });
+    const readme = new URL("../../README.md", import.meta.url);
+    expect(JSON.parse(stdout)).toMatchObject({
+      handle: expect.stringMatching(/^fh_/),
+      status: "complete",
+      size: readFileSync(readme).length,
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+  });
+
+  test("with --json prints one line of JSON and nothing else on stdout", async () => {
+    const dataDir = path.join(await tempDir(), "data");
+    const server = await startBuiltServer(dataDir);
+    expect(JSON.parse(server.stdout())).toEqual({
+      mcpUrl: `http://127.0.0.1:${server.port}/mcp`,
+      tusUrl: `http://127.0.0.1:${server.port}/files`,
+      dataDir,
+      pid: server.pid,
+    });
+    await (await fetch(server.publicUrl)).text();
+    server.kill("SIGTERM");
+    await server.exit;
+    expect(server.stdout().trimEnd().split("\n")).toHaveLength(1);
+    for (const line of server.stderr().trimEnd().split("\n"))
+      expect(JSON.parse(line)).toHaveProperty("event");
+  });
+
+  test("takes its settings from the file named by --config", async () => {
+    const dir = await tempDir();
+    await writeFile(
+      path.join(dir, "longshore.json"),
+      JSON.stringify({ dataDir: "kept-here", uploadTtl: "1h" }),
+    );
+    const running = start(["--json", "--port", "0", "--min-free-bytes", "0", "--config", "longshore.json"], {
+      cwd: dir,
+    });
+    await waitUntil(() => running.stdout().includes("\n"));
+    const { dataDir, tusUrl } = JSON.parse(running.stdout()) as { dataDir: string; tusUrl: string };
+    expect(path.basename(dataDir)).toBe("kept-here");
+    const answer = await fetch(tusUrl, {
+      method: "POST",
+      headers: { "Tus-Resumable": "1.0.0", "Upload-Length": "1" },
+    });
+    const expiresInMs = Date.parse(answer.headers.get("upload-expires") ?? "") - Date.now();
+    expect(expiresInMs).toBeGreaterThan(3_500_000);
+    expect(expiresInMs).toBeLessThan(3_700_000);
+  });
+
+  test("warns about unknown variables and starts all the same", async () => {
+    const server = await startBuiltServer(await tempDir(), [], { env: { LONGSHORE_PROT: "1" } });
+    expect(server.stderr()).toContain("did you mean LONGSHORE_PORT?");
+  });
+
+  test("on a port in use ends with 1, says what to do, and leaves the other server alone", async () => {
+    const server = await startBuiltServer(await tempDir());
+    const args = ["serve", "--port", String(server.port), "--data-dir", await tempDir()];
+    const { status, stderr } = await run(args);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/Port \d+ on 127\.0\.0\.1 is in use.*--port or LONGSHORE_PORT/);
+    const json = await run([...args, "--json"]);
+    expect(json.status).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({ status: "failed", error: { code: "invalid_param" } });
+    expect((await fetch(`${server.publicUrl}/healthz`)).status).toBe(200);
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "%s ends it with status 0, and nothing of it stays behind",
+    async (signal) => {
+      const dataDir = await tempDir();
+      const server = await startBuiltServer(dataDir);
+      // A connection that is kept alive must not hold it up.
+      expect((await fetch(`${server.publicUrl}/readyz`)).status).toBe(200);
+      const url = await created(server.publicUrl, { "Upload-Length": "10" });
+      expect((await patch(url, 0, "hello")).status).toBe(204);
+      const startedAt = performance.now();
+      server.kill(signal);
+      expect(await server.exit).toEqual({ status: 0, signal: null });
+      expect(performance.now() - startedAt).toBeLessThan(5000);
+      expect(server.stderr()).toContain('"event":"server.stopped","cut":false');
+      const next = await startBuiltServer(dataDir);
+      const answer = await head(url.replace(String(server.port), String(next.port)));
+      expect(answer.headers.get("upload-offset")).toBe("5");
+    },
+  );
+
+  test("two servers on one data folder know each other's uploads", async () => {
+    const dataDir = await tempDir();
+    const [one, two] = await Promise.all([startBuiltServer(dataDir), startBuiltServer(dataDir)]);
+    const url = await created(one.publicUrl, { "Upload-Length": "10" });
+    expect((await patch(url, 0, "hello")).status).toBe(204);
+    const elsewhere = url.replace(String(one.port), String(two.port));
+    expect((await patch(elsewhere, 5, "world")).status).toBe(204);
+    expect((await head(url)).headers.get("longshore-status")).toMatch(/complete|verifying/);
+  });
+
+  test.runIf(process.platform === "linux")(
+    "has threads enough for file work, unless the operator has set a number",
+    async () => {
+      const poolThreads = (pid: number): number =>
+        readdirSync(`/proc/${pid}/task`).filter((task) =>
+          readFileSync(`/proc/${pid}/task/${task}/comm`, "utf8").startsWith("libuv-worker"),
+        ).length;
+      const usual = await startBuiltServer(await tempDir());
+      await waitUntil(() => poolThreads(usual.pid) === 16);
+      const set = await startBuiltServer(await tempDir(), [], { env: { UV_THREADPOOL_SIZE: "3" } });
+      await waitUntil(() => poolThreads(set.pid) === 3);
+    },
+  );
+});
+
+describe("longshore sweep", () => {
+  test("tells what it removed, beside a running server", async () => {
+    const dataDir = await tempDir();
+    await startBuiltServer(dataDir);
+    const text = await run(["sweep", "--data-dir", dataDir]);
+    expect([text.status, text.stdout]).toEqual([
+      0,
+      "Marked as expired: 0. Removed: 0 uploads, 0 files on disk. Taken over from dead processes: 0.\n",
+    ]);
+    const json = await run(["sweep", "--data-dir", dataDir, "--json"]);
+    expect(JSON.parse(json.stdout)).toEqual({
+      markedExpired: 0,
+      removedUploads: 0,
+      removedBlobs: 0,
+      adoptedOrphans: 0,
+    });
+  });
+
+  test("marks what is past its time", async () => {
+    const dataDir = await tempDir();
+    const server = await startBuiltServer(dataDir, ["--upload-ttl", "1s"]);
+    const url = await created(server.publicUrl, { "Upload-Length": "10" });
+    await waitUntil(async () => (await head(url)).status === 410);
+    const { stdout } = await run(["sweep", "--data-dir", dataDir, "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ markedExpired: 1, removedUploads: 0 });
+  });
+
+  test("makes no data folder where there is none", async () => {
+    const dataDir = path.join(await tempDir(), "mistyped");
+    const { status, stderr } = await run(["sweep", "--data-dir", dataDir]);
+    expect([status, stderr]).toEqual([1, `There is no data folder at ${dataDir}.\n`]);
+    expect(existsSync(dataDir)).toBe(false);
+  });
+});

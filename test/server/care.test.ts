@@ -1,0 +1,98 @@
+/** The sweep timer and the readiness probe by themselves. */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { TransferError } from "../../src/errors.ts";
+import type { LogEvent } from "../../src/log.ts";
+import { createReadiness } from "../../src/server/readiness.ts";
+import { startSweepTimer } from "../../src/server/sweep-timer.ts";
+
+describe("the sweep timer", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("sweeps again and again, never twice at once, and goes on after a failure", async () => {
+    const events: LogEvent[] = [];
+    let sweeps = 0;
+    const timer = startSweepTimer({
+      everyMs: 1000,
+      log: (event) => events.push(event),
+      sweep: async () => {
+        sweeps += 1;
+        if (sweeps === 1) throw new Error("disk");
+      },
+    });
+    await vi.advanceTimersByTimeAsync(700);
+    expect(sweeps).toBe(0);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(sweeps).toBe(1);
+    expect(events).toEqual([expect.objectContaining({ level: "warn", event: "server.sweep_failed" })]);
+    await vi.advanceTimersByTimeAsync(1300);
+    expect(sweeps).toBe(2);
+    await timer.stop();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(sweeps).toBe(2);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("stop waits for the sweep that runs", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = startSweepTimer({ everyMs: 1000, log: () => {}, sweep: () => promise });
+    await vi.advanceTimersByTimeAsync(1300);
+    let stopped = false;
+    const stop = timer.stop().then(() => {
+      stopped = true;
+    });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(stopped).toBe(false);
+    resolve();
+    await stop;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("readiness", () => {
+  const empty = { transfers: [], nextCursor: null };
+  const readiness = (list: () => Promise<typeof empty>, isStopping = () => false) =>
+    createReadiness({ transfers: { list }, dataDir: process.cwd(), minFreeBytes: 0, isStopping });
+
+  test("holds while the stores answer", async () => {
+    await expect(readiness(async () => empty)()).resolves.toBeUndefined();
+  });
+
+  test("ends when the server stops, though the stores answer", async () => {
+    await expect(
+      readiness(
+        async () => empty,
+        () => true,
+      )(),
+    ).rejects.toMatchObject({ code: "storage_unavailable" });
+  });
+
+  test("passes on what the state store says of itself", async () => {
+    const error = new TransferError("storage_full", "The disk is full.");
+    await expect(readiness(() => Promise.reject(error))()).rejects.toBe(error);
+  });
+
+  test("calls anything else unavailable, and says nothing of the inside", async () => {
+    const failed = readiness(() => Promise.reject(new Error("/secret/path")))();
+    await expect(failed).rejects.toMatchObject({
+      code: "storage_unavailable",
+      message: "A store cannot be reached.",
+    });
+  });
+
+  test("does not wait for a store that hangs", async () => {
+    vi.useFakeTimers();
+    try {
+      const hanging = readiness(() => new Promise(() => {}))();
+      const expected = expect(hanging).rejects.toMatchObject({ code: "storage_unavailable" });
+      await vi.advanceTimersByTimeAsync(5000);
+      await expected;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});

@@ -1,0 +1,152 @@
+import { Hono } from "hono";
+import { compress } from "hono/compress";
+import { cors } from "hono/cors";
+import { secureHeaders } from "hono/secure-headers";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type FilesServer, startFilesServer } from "../support/http-server.ts";
+import {
+  base64,
+  created,
+  fieldsOf,
+  head,
+  inChunks,
+  offsetMedia,
+  patch,
+  sha256,
+  someBytes,
+  stored,
+  tusHeaders,
+} from "../support/tus-requests.ts";
+
+describe("mounted in somebody's own app, under a path, behind their middleware", () => {
+  let server: FilesServer;
+  const seen: number[] = [];
+  beforeAll(async () => {
+    server = await startFilesServer({
+      mountPath: "/transfer/v1",
+      outer: (app) => {
+        app.use(cors({ origin: "https://own.example" }));
+        app.use(secureHeaders());
+        app.use(compress());
+        app.use(async (c, next) => {
+          c.header("X-Before", "1");
+          await next();
+          c.header("X-After", "2");
+          seen.push(c.res.status);
+        });
+        app.get("/", (c) => c.text("home"));
+      },
+    });
+  });
+  afterAll(() => server.close());
+
+  test("uploads and downloads work, with the URLs of that path", async () => {
+    const bytes = someBytes(3_000_000);
+    const url = await created(server.url, {
+      "Upload-Length": "3000000",
+      "Upload-Metadata": `filename ${base64("a.txt")},type ${base64("text/plain")}`,
+    });
+    expect(url.startsWith(`${server.url}/files/`)).toBe(true);
+    expect((await patch(url, 0, bytes.subarray(0, 1_000_000))).status).toBe(204);
+    expect(fieldsOf(await head(url))).toMatchObject({ "upload-offset": "1000000", "x-after": "2" });
+    expect((await fetch(url, { method: "PUT", body: bytes })).status).toBe(200);
+    const handle = (await head(url)).headers.get("longshore-handle") ?? "";
+    const { ticket } = await server.engine.mintDownload("local", handle, null);
+    for (let round = 0; round < 3; round += 1) {
+      const response = await fetch(server.links.download(ticket, "a.txt"), {
+        headers: { "Accept-Encoding": "gzip" },
+      });
+      expect(response.status).toBe(200);
+      expect(fieldsOf(response)).toMatchObject({
+        "x-before": "1",
+        "x-after": "2",
+        "x-frame-options": "SAMEORIGIN",
+        "content-length": "3000000",
+        "content-type": "text/plain",
+      });
+      expect(response.headers.get("content-encoding")).toBeNull();
+      expect(sha256(new Uint8Array(await response.arrayBuffer()))).toBe(sha256(bytes));
+    }
+    expect(seen).toContain(200);
+    expect(await (await fetch(new URL("/", server.url))).text()).toBe("home");
+  });
+
+  test("a body refused early does no harm", async () => {
+    const url = await created(server.url, { "Upload-Length": "1000000" });
+    const response = await patch(url, 5, someBytes(900_000));
+    expect(response.status).toBe(409);
+    expect(await response.json()).toMatchObject({ code: "offset_mismatch" });
+    expect((await patch(url, 0, someBytes(1_000_000))).status).toBe(204);
+  });
+});
+
+describe("through app.request(), without a Node server", () => {
+  let server: FilesServer;
+  beforeAll(async () => {
+    server = await startFilesServer();
+  });
+  afterAll(() => server.close());
+  const ask = async (url: string, init: RequestInit): Promise<Response> => server.app.request(url, init);
+
+  test("an upload in pieces, a PUT and a download work", async () => {
+    const bytes = someBytes(500_000);
+    const made = await ask("/files", {
+      method: "POST",
+      headers: { ...tusHeaders, "Upload-Length": "500000" },
+    });
+    expect(made.status).toBe(201);
+    const url = made.headers.get("location") ?? "";
+    const first = await ask(url, {
+      method: "PATCH",
+      headers: { ...tusHeaders, "Upload-Offset": "0", "Content-Type": offsetMedia },
+      body: bytes.subarray(0, 200_000),
+    });
+    expect([first.status, first.headers.get("upload-offset")]).toEqual([204, "200000"]);
+    const whole = await ask(url, { method: "PUT", body: inChunks(bytes), duplex: "half" } as RequestInit);
+    expect(await whole.json()).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+    const looked = await ask(url, { method: "HEAD" });
+    const { ticket } = await server.engine.mintDownload(
+      "local",
+      looked.headers.get("longshore-handle") ?? "",
+      null,
+    );
+    const got = await ask(server.links.download(ticket, null), {});
+    expect(sha256(new Uint8Array(await got.arrayBuffer()))).toBe(sha256(bytes));
+    const several = await ask(server.links.download(ticket, null), {
+      headers: { Range: "bytes=0-0,9000-9000" },
+    });
+    expect((await several.arrayBuffer()).byteLength).toBe(Number(several.headers.get("content-length")));
+  });
+
+  test("a PUT without any body answers 411", async () => {
+    const url = await created(server.url, { "Upload-Length": "3" });
+    expect((await ask(url, { method: "PUT" })).status).toBe(411);
+  });
+
+  test("a path that is none of the doors is left to the app around", async () => {
+    const around = new Hono();
+    around.route("/", server.app);
+    around.all("*", (c) => c.text("mine", 418 as 200));
+    expect((await around.request("/files/a/b/c")).status).toBe(418);
+    expect((await around.request("/filesystem")).status).toBe(418);
+    expect((await around.request("/d")).status).toBe(418);
+  });
+});
+
+test("a middleware that reads the body of a download gets it", async () => {
+  const server = await startFilesServer({
+    outer: (app) => {
+      app.use(async (c, next) => {
+        await next();
+        if (c.req.method === "GET") c.res = new Response((await c.res.text()).toUpperCase(), { status: 200 });
+      });
+    },
+  });
+  try {
+    const handle = await stored(server.url, Buffer.from("abc"));
+    const { ticket } = await server.engine.mintDownload("local", handle, null);
+    expect(await (await fetch(server.links.download(ticket, null))).text()).toBe("ABC");
+  } finally {
+    await server.close();
+  }
+});

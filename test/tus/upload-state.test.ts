@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ErrorCode, TransferError } from "../../src/errors.ts";
+import type { Transfer, TransferEngine } from "../../src/transfer/engine.ts";
+import { type FilesServer, startFilesServer } from "../support/http-server.ts";
+import { created, fieldsOf, head, patch, post, stored, tusHeaders } from "../support/tus-requests.ts";
+
+let server: FilesServer;
+beforeAll(async () => {
+  server = await startFilesServer();
+});
+afterAll(() => server.close());
+
+describe("HEAD", () => {
+  test("says offset, length, metadata and expiry, and is not to be stored", async () => {
+    const url = await created(server.url, { "Upload-Length": "10", "Upload-Metadata": "filename YQ==" });
+    await patch(url, 0, "abc");
+    const response = await head(url);
+    expect(response.status).toBe(200);
+    expect(fieldsOf(response)).toMatchObject({
+      "cache-control": "no-store",
+      "upload-offset": "3",
+      "upload-length": "10",
+      "upload-metadata": "filename YQ==",
+      "upload-expires": expect.stringMatching(/ GMT$/),
+      "tus-resumable": "1.0.0",
+      "longshore-status": "receiving",
+      "longshore-handle": expect.stringMatching(/^fh_/),
+    });
+    expect(await response.text()).toBe("");
+  });
+
+  test("without any protocol is answered, with what is spoken here", async () => {
+    const url = await created(server.url, { "Upload-Length": "10" });
+    const response = await head(url, {});
+    expect(response.status).toBe(200);
+    expect(fieldsOf(response)).toMatchObject({
+      "upload-offset": "0",
+      "tus-version": "1.0.0",
+      "tus-extension": expect.stringContaining("creation"),
+    });
+  });
+
+  test("of a complete upload says the digest and no expiry", async () => {
+    const url = await created(server.url, { "Upload-Length": "3" });
+    await patch(url, 0, "abc");
+    const response = await head(url);
+    expect(response.status).toBe(200);
+    expect(fieldsOf(response)).toMatchObject({
+      "upload-offset": "3",
+      "longshore-status": "complete",
+      "repr-digest": "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:",
+    });
+    expect(response.headers.get("upload-expires")).toBeNull();
+  });
+
+  test("of an unknown upload answers 404 without a body", async () => {
+    const response = await head(`${server.url}/files/${"x".repeat(40)}`);
+    expect(response.status).toBe(404);
+    expect(await response.text()).toBe("");
+  });
+
+  test("with a download URL's secret, or a handle, answers 404", async () => {
+    const handle = await stored(server.url, Buffer.from("abc"));
+    const { ticket } = await server.engine.mintDownload("local", handle, null);
+    expect((await head(`${server.url}/files/${ticket}`)).status).toBe(404);
+    expect((await head(`${server.url}/files/${handle}`)).status).toBe(404);
+  });
+});
+
+/** A server whose engine answers `head` as told. */
+async function whereHead(answer: () => Promise<Transfer>): Promise<FilesServer> {
+  return startFilesServer({
+    wrapEngine: (engine) =>
+      new Proxy(engine, {
+        get(target, name) {
+          if (name === "head") return answer;
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      }) satisfies TransferEngine,
+  });
+}
+
+const someTransfer: Transfer = {
+  handle: "fh_a",
+  principal: "local",
+  status: "receiving",
+  filename: null,
+  contentType: null,
+  metadata: null,
+  sizeBytes: 10,
+  offset: 10,
+  declaredSha256: "0".repeat(64),
+  sha256: null,
+  createdAt: new Date(),
+  expiresAt: null,
+  completedAt: null,
+  concat: "whole",
+  bytesPerSecond: null,
+};
+
+describe("HEAD on a ticket URL answers only 200, 404, 410, 422 or 423:", () => {
+  test.each([
+    ["storage_unavailable", 423],
+    ["storage_full", 423],
+    ["rate_limited", 423],
+    ["not_active", 423],
+    ["internal_error", 423],
+    ["upload_locked", 423],
+    ["unknown_handle", 404],
+    ["transfer_expired", 410],
+  ] as const)("%s as %i", async (code: ErrorCode, status) => {
+    const faulty = await whereHead(async () => {
+      throw new TransferError(code, "No.");
+    });
+    try {
+      const response = await head(`${faulty.url}/files/${"x".repeat(40)}`);
+      expect(response.status).toBe(status);
+      if (status === 423) expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    } finally {
+      await faulty.close();
+    }
+  });
+
+  test("anything thrown as 423, with the cause in the log under the request id", async () => {
+    const cause = new Error("the disk is on fire");
+    const faulty = await whereHead(async () => {
+      throw cause;
+    });
+    try {
+      const response = await head(`${faulty.url}/files/${"x".repeat(40)}`, {
+        ...tusHeaders,
+        "X-Request-ID": "abc-1",
+      });
+      expect(response.status).toBe(423);
+      expect(response.headers.get("x-request-id")).toBe("abc-1");
+      expect(faulty.logged).toContainEqual(
+        expect.objectContaining({ level: "error", requestId: "abc-1", code: "internal_error", error: cause }),
+      );
+      expect(JSON.stringify(faulty.logged)).not.toContain("x".repeat(40));
+    } finally {
+      await faulty.close();
+    }
+  });
+
+  test("verifying as 423 with Retry-After, mismatch as 422", async () => {
+    let status: Transfer["status"] = "verifying";
+    const faulty = await whereHead(async () => ({ ...someTransfer, status }));
+    try {
+      const verifying = await head(`${faulty.url}/files/a`);
+      expect(verifying.status).toBe(423);
+      expect(fieldsOf(verifying)).toMatchObject({
+        "retry-after": "1",
+        "longshore-status": "verifying",
+        "longshore-handle": "fh_a",
+        "upload-offset": "10",
+      });
+      status = "mismatch";
+      const mismatch = await head(`${faulty.url}/files/a`);
+      expect(mismatch.status).toBe(422);
+      expect(fieldsOf(mismatch)).toMatchObject({ "longshore-status": "mismatch", "upload-offset": "10" });
+    } finally {
+      await faulty.close();
+    }
+  });
+
+  test("past its time as 410, whatever is asked", async () => {
+    const brief = await startFilesServer({ limits: { uploadTtlMs: -1000 } });
+    try {
+      const url = (await post(brief.url, { "Upload-Length": "3" })).headers.get("location") ?? "";
+      const looked = await head(url);
+      expect(looked.status).toBe(410);
+      expect(looked.headers.get("upload-offset")).toBeNull();
+      expect((await patch(url, 0, "abc")).status).toBe(410);
+      expect((await fetch(url, { method: "PUT", body: "abc" })).status).toBe(410);
+    } finally {
+      await brief.close();
+    }
+  });
+});
+
+describe("DELETE", () => {
+  test("removes the upload at any state: 204, then 404", async () => {
+    for (const sent of ["", "ab", "abc"]) {
+      const url = await created(server.url, { "Upload-Length": "3" });
+      await patch(url, 0, sent);
+      const response = await fetch(url, { method: "DELETE", headers: tusHeaders });
+      expect(response.status).toBe(204);
+      expect(fieldsOf(response)).toMatchObject({
+        "tus-resumable": "1.0.0",
+        "longshore-status": "deleted",
+        "longshore-handle": expect.stringMatching(/^fh_/),
+      });
+      expect((await head(url)).status).toBe(404);
+      expect((await patch(url, sent.length, "x")).status).toBe(404);
+      expect((await fetch(url, { method: "DELETE", headers: tusHeaders })).status).toBe(404);
+    }
+  });
+
+  test("is taken without any protocol", async () => {
+    const url = await created(server.url, { "Upload-Length": "3" });
+    expect((await fetch(url, { method: "DELETE" })).status).toBe(204);
+  });
+});
