@@ -74,10 +74,11 @@ export class Appender {
 
   /** Appends to an upload just looked up; `upload` is receiving and not expired. */
   async append(upload: UploadRecord, request: AppendRequest): Promise<Appended> {
-    checkAnnounced(upload, request, this.#parts.limits);
+    // First of all the offset: who learns the true one has no reason to give up.
     if (request.resend !== true && !upload.leaseActive && request.offset !== upload.offset) {
       throw offsetMismatch(upload, request.offset);
     }
+    checkAnnounced(upload, request, this.#parts.limits);
     await this.checkSpace(upload.offset);
     const run = new Run(upload.handle);
     const claimed = await this.active.claim(run);

@@ -122,6 +122,21 @@ export interface SweepReport {
   readonly adoptedOrphans: number;
 }
 
+/** What `verify` found wrong with a stored file. */
+export interface StoredFault {
+  readonly handle: string;
+  readonly filename: string | null;
+  /** `missing`: bytes that are recorded are not there; `size`: the record disagrees with itself; `digest`: other bytes than were received. */
+  readonly fault: "missing" | "size" | "digest";
+  readonly detail: string;
+}
+
+export interface VerifyReport {
+  readonly checkedFiles: number;
+  readonly checkedBytes: number;
+  readonly faults: number;
+}
+
 export interface TransferEngine {
   readonly limits: TransferLimits;
 
@@ -159,6 +174,8 @@ export interface TransferEngine {
   // --- care
   /** Expiry, dead processes' leases, garbage. Safe in any number of processes at once. */
   sweep(): Promise<SweepReport>;
+  /** Reads every complete file again and compares size and digest; repairs nothing. `onFault` is called for each fault. */
+  verify(onFault: (fault: StoredFault) => void): Promise<VerifyReport>;
   /** Ends running writes (they commit what they have), stops background work, waits for both. */
   close(): Promise<void>;
 }

@@ -149,6 +149,8 @@ export interface TransferState {
   findUpload(handle: string): Promise<{ upload: UploadRecord; now: number } | null>;
   /** Uploads of the principal, `concat` partials left out, in the order (createdAt, handle). */
   listUploads(query: ListQuery): Promise<{ uploads: UploadRecord[]; now: number }>;
+  /** Complete uploads of all principals, partials included, in the order of their handles, after this one (exclusive; null: from the start). */
+  completeUploads(after: string | null, limit: number): Promise<UploadRecord[]>;
   /** Segments of the current generation in order, those of length 0 left out. */
   segments(handle: string): Promise<SegmentRecord[]>;
   /**

@@ -17,10 +17,12 @@ import type {
   ListPage,
   OpenFile,
   PrefixDigest,
+  StoredFault,
   SweepReport,
   Transfer,
   TransferEngine,
   TransferLimits,
+  VerifyReport,
 } from "./engine.ts";
 import { isHandle, isTicket, newBlobName, newHandle, newTicket, ticketHash } from "./identifiers.ts";
 import type { TicketKind, TransferStatus, UploadRecord } from "./records.ts";
@@ -28,6 +30,7 @@ import type { ChangeFeed, CreateOutcome, Liveness, NewTicket, Quota, TransferSta
 import { StatusWaiters } from "./status-waiters.ts";
 import { streamStored } from "./stored-bytes.ts";
 import { UploadDigests } from "./upload-digests.ts";
+import { verifyStored } from "./verify-stored.ts";
 import { digestMismatch, expired, isExpired, locked, offsetMismatch, quotaExceeded, stillVerifying, toTransfer, unknownHandle } from "./view.ts";
 
 export interface TransferParts {
@@ -241,6 +244,10 @@ class Transfers implements TransferEngine {
 
   sweep(): Promise<SweepReport> {
     return this.#care.sweep();
+  }
+
+  verify(onFault: (fault: StoredFault) => void): Promise<VerifyReport> {
+    return verifyStored({ ...this.#parts, follower: this.#follower }, onFault);
   }
 
   close(): Promise<void> {

@@ -13,6 +13,7 @@ import type {
   UploadRecord,
 } from "../../transfer/records.ts";
 import type { LeaseRequestKind } from "../../transfer/state-store.ts";
+import type { TaskTables } from "./tasks/tables.ts";
 
 export interface UploadTable {
   handle: string;
@@ -90,7 +91,7 @@ export interface ProcessTable {
   seen_at: number;
 }
 
-export interface StateTables {
+export interface StateTables extends TaskTables {
   upload: UploadTable;
   segment: SegmentTable;
   ticket: TicketTable;

@@ -3,6 +3,7 @@
  * once. Beside it lie `state.lock.sqlite` (held while opening), `processes/` (one lock for each process) and `FORMAT`.
  */
 import { randomBytes } from "node:crypto";
+import type { TaskState } from "../../tasks/state-store.ts";
 import type { ChangeFeed, Liveness, TransferState } from "../../transfer/state-store.ts";
 import { WorkerClient } from "./worker-client.ts";
 
@@ -17,6 +18,7 @@ export interface SqliteStateOptions {
 
 export interface SqliteState {
   readonly transfers: TransferState;
+  readonly tasks: TaskState;
   readonly changes: ChangeFeed;
   readonly liveness: Liveness;
   /** Waits for what was asked before, takes this process out of the store, and lets go of every file. */
@@ -28,6 +30,7 @@ const transferMethods = [
   "findByTicket",
   "findUpload",
   "listUploads",
+  "completeUploads",
   "segments",
   "addTicket",
   "startOver",
@@ -56,6 +59,29 @@ const transferMethods = [
   "removeProcess",
   "usage",
 ] as const satisfies readonly (keyof TransferState)[];
+
+const taskMethods = [
+  "createTask",
+  "findTask",
+  "listTasks",
+  "taskVersions",
+  "answerTask",
+  "cancelTask",
+  "outlook",
+  "claimTasks",
+  "takeBack",
+  "heldTasks",
+  "takeAnswers",
+  "recordedSteps",
+  "stepResult",
+  "enterStep",
+  "endStep",
+  "askQuestion",
+  "setProgress",
+  "releaseTask",
+  "finishTask",
+  "sweepTasks",
+] as const satisfies readonly (keyof TaskState)[];
 
 /** A store whose methods are operations of the worker, under the names of its interface. */
 function remote<Store extends object>(
@@ -106,6 +132,7 @@ export async function openSqliteState({
   };
   return {
     transfers,
+    tasks: remote<TaskState>(client, "tasks", taskMethods),
     changes: { subscribe: (onChange) => client.subscribe(onChange) },
     liveness,
     close: () => client.close(() => operations.removeProcess(processId)),

@@ -9,6 +9,7 @@ import { toFailure } from "./sqlite/failures.ts";
 import { GroupRunner } from "./sqlite/group-runner.ts";
 import { type OpenedState, openDatabase } from "./sqlite/open-database.ts";
 import { clearLock, isDead } from "./sqlite/process-lock.ts";
+import { taskOperations } from "./tasks/operations.ts";
 import { transferOperations } from "./transfers/operations.ts";
 
 /** How often another process's commits are looked for, while somebody wants to know. */
@@ -16,6 +17,7 @@ const watchMs = 500;
 
 const groups: Readonly<Record<string, Readonly<Record<string, AnyOperation>>>> = {
   transfers: transferOperations,
+  tasks: taskOperations,
 };
 
 const operations = new Map(

@@ -9,7 +9,7 @@ import type { AnyOperation, Query, QueryResult } from "../operation.ts";
 import type { StateTables } from "../schema.ts";
 
 /** Builds queries for SQLite and runs none. */
-const queryBuilder = new Kysely<StateTables>({
+export const sqliteQueries = new Kysely<StateTables>({
   dialect: {
     createAdapter: () => new SqliteAdapter(),
     createDriver: () => new DummyDriver(),
@@ -72,7 +72,7 @@ export class SqliteConnection {
     const { mode } = operation;
     const mayChange = mode === "write" || mode === "housekeeping";
     // Caller and operation agree on the arguments by the interface of the store; in between they are just values.
-    const steps = operation.run({ db: queryBuilder, now }, ...(args as never[]));
+    const steps = operation.run({ db: sqliteQueries, now }, ...(args as never[]));
     let queries = 0;
     let step = steps.next();
     while (step.done !== true) {

@@ -96,6 +96,87 @@ export const migrations: readonly string[] = [
     seen_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE task (
+    task_id TEXT NOT NULL PRIMARY KEY,
+    principal TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    progress_message TEXT,
+    progress_fraction REAL,
+    error TEXT,
+    cancel_requested INTEGER NOT NULL,
+    lease_owner TEXT,
+    fence INTEGER NOT NULL,
+    called INTEGER NOT NULL,
+    ready_at INTEGER,
+    wake_at INTEGER,
+    ran_before INTEGER NOT NULL,
+    steps INTEGER NOT NULL,
+    open_questions INTEGER NOT NULL,
+    crashes INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    expires_at INTEGER,
+    deadline_at INTEGER,
+    ttl_ms INTEGER NOT NULL,
+    marked_at INTEGER
+  ) STRICT;
+  CREATE INDEX task_listed ON task (principal, status, created_at, task_id);
+  CREATE INDEX task_ready ON task (kind, principal, ready_at) WHERE ready_at IS NOT NULL;
+  CREATE INDEX task_wake ON task (wake_at) WHERE wake_at IS NOT NULL;
+  CREATE INDEX task_leased ON task (lease_owner, called) WHERE lease_owner IS NOT NULL;
+  CREATE INDEX task_unleased_deadline ON task (deadline_at)
+    WHERE deadline_at IS NOT NULL AND lease_owner IS NULL AND ended_at IS NULL;
+  CREATE INDEX task_unmarked ON task (expires_at) WHERE expires_at IS NOT NULL AND marked_at IS NULL;
+  CREATE INDEX task_marked ON task (marked_at) WHERE marked_at IS NOT NULL;
+  CREATE INDEX task_marked_expiry ON task (expires_at) WHERE marked_at IS NOT NULL;
+
+  -- Long texts stand apart: the task's own row is rewritten with every change.
+  CREATE TABLE task_payload (
+    task_id TEXT NOT NULL PRIMARY KEY REFERENCES task (task_id) ON DELETE CASCADE,
+    args TEXT NOT NULL,
+    result TEXT
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE task_key (
+    principal TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    arguments_hash TEXT NOT NULL,
+    task_id TEXT NOT NULL REFERENCES task (task_id) ON DELETE CASCADE,
+    PRIMARY KEY (principal, kind, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX task_key_task ON task_key (task_id);
+
+  CREATE TABLE step (
+    task_id TEXT NOT NULL REFERENCES task (task_id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    entries INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    due_at INTEGER,
+    result TEXT,
+    PRIMARY KEY (task_id, name)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE question (
+    task_id TEXT NOT NULL REFERENCES task (task_id) ON DELETE CASCADE,
+    input_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    step_name TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    choices TEXT,
+    schema TEXT,
+    asked_at INTEGER NOT NULL,
+    is_open INTEGER NOT NULL,
+    PRIMARY KEY (task_id, input_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX question_open ON question (task_id, seq) WHERE is_open = 1;
+  `,
 ];
 
 export const schemaVersion = migrations.length;

@@ -111,7 +111,7 @@ export async function openDatabase({ dataDir, fsync, processId }: WorkerSettings
   makePrivateFile(lockPath);
   const openingLock = new DatabaseSync(lockPath, { timeout: 0 });
   try {
-    await withPatience(deadline, () => openingLock.exec("BEGIN EXCLUSIVE"));
+    await withPatience(deadline, () => openingLock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"));
     checkFormat(dataDir);
     // Processes that are closing, or writing already, may be in the way for a moment.
     const connection = await withPatience(deadline, () =>

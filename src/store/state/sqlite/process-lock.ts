@@ -27,7 +27,8 @@ function lockExclusively(path: string): DatabaseSync {
   url.searchParams.set("mode", "rw");
   const database = new DatabaseSync(url, { timeout: 0 });
   try {
-    database.exec("BEGIN EXCLUSIVE");
+    // Nothing is ever written, so there is nothing to leave a journal for.
+    database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
     throw error;

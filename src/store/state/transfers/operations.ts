@@ -9,7 +9,7 @@ import { heartbeat, processes, registerProcess, removeProcess } from "./processe
 import { expire, removeUpload } from "./removal.ts";
 import { segments } from "./segments.ts";
 import { addTicket, removeStaleTickets } from "./tickets.ts";
-import { createUpload, findByTicket, findUpload, listUploads } from "./uploads.ts";
+import { completeUploads, createUpload, findByTicket, findUpload, listUploads } from "./uploads.ts";
 import { usage } from "./usage.ts";
 import { claimVerifications, settle, startOver } from "./verification.ts";
 import { beginWrite, commitWrite, releaseWrite } from "./writing.ts";
@@ -19,6 +19,7 @@ export const transferOperations: OperationsOf<TransferState> = {
   findByTicket: { mode: "read", run: findByTicket },
   findUpload: { mode: "read", run: findUpload },
   listUploads: { mode: "snapshot", run: listUploads },
+  completeUploads: { mode: "read", run: completeUploads },
   segments: { mode: "read", run: segments },
   addTicket: { mode: "write", run: addTicket },
   startOver: { mode: "write", run: startOver },

@@ -169,6 +169,25 @@ export function* findUpload(
   return row && { upload: toUpload(row), now: context.now };
 }
 
+const completePage = prepared((db, p: { after: string; limit: number }) =>
+  db
+    .selectFrom("upload")
+    .selectAll()
+    .where("handle", ">", p.after)
+    .where("status", "=", sql.lit("complete"))
+    .orderBy("handle")
+    .limit(p.limit),
+);
+
+export function* completeUploads(
+  context: OpContext,
+  after: string | null,
+  limit: number,
+): Op<UploadRecord[]> {
+  const page = yield* rows(completePage(context, { after: after ?? "", limit }));
+  return page.map(toUpload);
+}
+
 interface PageValues {
   readonly principal: string;
   readonly now: number;
