@@ -1,5 +1,6 @@
 /** The clients, each in a process of its own, and how they are told what to do. */
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { RequestPlan, RequestResult } from "./client/request-plan.ts";
@@ -18,13 +19,21 @@ export interface BodyRequest {
 export interface BodyResult {
   readonly seconds: number;
   readonly cpuSeconds: number;
-  readonly answers: readonly (readonly { readonly status: number; readonly head: string; readonly bodyBytes: number }[])[];
+  readonly answers: readonly (readonly {
+    readonly status: number;
+    readonly head: string;
+    readonly bodyBytes: number;
+  }[])[];
 }
 
-async function runClient(command: string, script: string, job: unknown): Promise<unknown> {
-  const child = spawn(command, [join(import.meta.dirname, "client", script)], {
-    stdio: ["pipe", "pipe", "pipe"],
-  });
+/** Its standard library is all that is needed; the system's own starts without a detour through version managers. */
+const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
+
+const script = (name: string): string => join(import.meta.dirname, "client", name);
+
+/** Runs a program to its end, with a job on its stdin and a result on its stdout, both JSON. */
+export async function runProgram(command: string, args: readonly string[], job: unknown): Promise<unknown> {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"] });
   adopt(child);
   child.stdin.end(JSON.stringify(job));
   const exit = new Promise<number | null>((resolve, reject) => {
@@ -32,15 +41,18 @@ async function runClient(command: string, script: string, job: unknown): Promise
     child.once("close", resolve);
   });
   const [output, errors, status] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
-  if (status !== 0) throw new Error(`The client failed: ${errors.trim().slice(0, 2_000)}`);
+  if (status !== 0) throw new Error(`${args[0]} failed: ${errors.trim().slice(0, 2_000)}`);
   return JSON.parse(output);
 }
 
 /** One list of requests for each connection; all connections start together. */
-export async function sendBodies(port: number, connections: readonly (readonly BodyRequest[])[]): Promise<BodyResult> {
-  return (await runClient("python3", "bodies.py", { port, connections })) as BodyResult;
+export async function sendBodies(
+  port: number,
+  connections: readonly (readonly BodyRequest[])[],
+): Promise<BodyResult> {
+  return (await runProgram(python, [script("bodies.py")], { port, connections })) as BodyResult;
 }
 
 export async function sendRequests(plan: RequestPlan): Promise<RequestResult> {
-  return (await runClient(process.execPath, "requests.ts", plan)) as RequestResult;
+  return (await runProgram(process.execPath, [script("requests.ts")], plan)) as RequestResult;
 }

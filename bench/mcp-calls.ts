@@ -13,7 +13,12 @@ export interface RecordedCall {
   readonly structuredContent: unknown;
 }
 
-export async function recordCall(port: number, era: Era, tool: string, args: Record<string, unknown>): Promise<RecordedCall> {
+export async function recordCall(
+  port: number,
+  era: Era,
+  tool: string,
+  args: Record<string, unknown>,
+): Promise<RecordedCall> {
   let text: string | null = null;
   const transport = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`), {
     fetch: (url, init) => {

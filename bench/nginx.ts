@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 export function findNginx(): string | null {
-  const places = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
+  const places = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
   return places.map((place) => join(place, "nginx")).find((path) => existsSync(path)) ?? null;
 }
 
@@ -11,7 +11,9 @@ export function findNginx(): string | null {
 export function writeNginxConfig(port: number, dir: string): string {
   // Workers of a master that runs as root would be another user, to whom the folder is closed.
   const user = process.getuid?.() === 0 ? "user root;" : "";
-  const temporary = ["proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${dir}/${name};`).join(" ");
+  const temporary = ["proxy", "fastcgi", "uwsgi", "scgi"]
+    .map((name) => `${name}_temp_path ${dir}/${name};`)
+    .join(" ");
   const path = join(dir, "nginx.conf");
   writeFileSync(
     path,

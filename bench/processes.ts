@@ -1,8 +1,8 @@
 /** Starting a server on a free port of this machine, waiting until it takes connections, and ending it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import { createServer, connect } from "node:net";
 import type { AddressInfo } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerKind } from "./servers.ts";
@@ -69,10 +69,16 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 /**
- * @param root where its folder is made; the folder goes with the server.
+ * @param root where its folder is made.
+ * @param given a folder that is there, and whether it stays; else the folder goes with the server.
  * @returns null where this kind cannot run here.
  */
-export async function startServer(kind: ServerKind, root: string, dir = makeFolder(root)): Promise<RunningServer | null> {
+export async function startServer(
+  kind: ServerKind,
+  root: string,
+  given: { readonly dir: string; readonly keep: boolean } | null = null,
+): Promise<RunningServer | null> {
+  const dir = given?.dir ?? makeFolder(root);
   const port = await freePort();
   const launch = kind.launch(port, dir);
   if (launch === null) {
@@ -104,7 +110,7 @@ export async function startServer(kind: ServerKind, root: string, dir = makeFold
     idleBytes: residentBytes(pids),
     async stop() {
       await end(child);
-      removeFolder(dir);
+      if (given?.keep !== true) removeFolder(dir);
     },
   };
 }

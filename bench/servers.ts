@@ -38,7 +38,11 @@ const peer =
   (port: number, dir: string): Launch => {
     const files = join(dir, "files");
     mkdirSync(files, { recursive: true });
-    return { command: process.execPath, args: [fromRoot(`bench/peers/${name}.ts`), String(port), files], env: {} };
+    return {
+      command: process.execPath,
+      args: [fromRoot(`bench/peers/${name}.ts`), String(port), files],
+      env: {},
+    };
   };
 
 function nginx(port: number, dir: string): Launch | null {

@@ -38,7 +38,12 @@ function isSame(path: string, source: number, slice: Slice): boolean {
  * Throws unless the server has a file of its own for each of these slices of the source.
  * @param copies how many files there must be of each slice.
  */
-export function checkStored(server: RunningServer, source: Source, slices: readonly Slice[], copies = 1): void {
+export function checkStored(
+  server: RunningServer,
+  source: Source,
+  slices: readonly Slice[],
+  copies = 1,
+): void {
   const { storedIn, label } = server.kind;
   if (storedIn === null) return;
   const sizes = new Set(slices.map(({ bytes }) => bytes));

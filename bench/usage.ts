@@ -14,7 +14,10 @@ function statOf(pid: number): Stat | null {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
     // The name of the program, in parentheses, may hold anything.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return { parent: Number(fields[1]), cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond };
+    return {
+      parent: Number(fields[1]),
+      cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
+    };
   } catch {
     return null;
   }

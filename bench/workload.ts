@@ -48,9 +48,7 @@ export interface AnyWorkload extends Omit<Workload<unknown>, "prepare" | "run"> 
   readonly keepsFiles: boolean;
 }
 
-export function workload<State>(
-  given: Workload<State> & { readonly keepsFiles: boolean },
-): AnyWorkload {
+export function workload<State>(given: Workload<State> & { readonly keepsFiles: boolean }): AnyWorkload {
   const { prepare, run, ...rest } = given;
   return {
     ...rest,

@@ -42,6 +42,7 @@ export const errorCatalogue = {
   storage_full: entry(507, "Storage full", true, "Wait until space is free, ask for the offset, and go on from there."),
   storage_unavailable: entry(503, "Storage unavailable", true, "Wait as long as Retry-After says, then repeat the request."),
   task_not_waiting: entry(409, "The task is not waiting for an answer", false, "Call durable_task_get to see the state of the task."),
+  task_failed: entry(422, "The task failed", false, "Read the message: it is the task's own. Start the task again once its cause is mended."),
   task_interrupted: entry(409, "The task was interrupted and may not run again by itself", false, "Start the task again."),
   unsupported_version: entry(412, "Unsupported protocol version", true, "Send 'Tus-Resumable: 1.0.0'."),
   unsupported_media_type: entry(415, "Unsupported media type", true, "Send 'Content-Type: application/offset+octet-stream'."),

@@ -76,7 +76,7 @@ export class RawConnection {
       if (this.#left <= 0) this.#finish();
       return;
     }
-    this.#pending += buffer.latin1Slice(0, bytes);
+    this.#pending += buffer.toString("latin1", 0, bytes);
     if (this.#head === null) this.#readHead();
     if (this.#head !== null && this.#left === null && this.#pending.endsWith("0\r\n\r\n")) this.#finish();
   }

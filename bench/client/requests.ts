@@ -33,11 +33,7 @@ function pathOf(head: string): string {
 
 async function turn(connection: RawConnection, n: number): Promise<void> {
   const request = plan.requests[n % plan.requests.length] ?? "";
-  const head = await ask(
-    connection,
-    isNumbered ? request.replace("{n}", String(n)) : request,
-    plan.expect,
-  );
+  const head = await ask(connection, isNumbered ? request.replace("{n}", String(n)) : request, plan.expect);
   const keep = n % keepEach === 0 && locations.length < maxLocations && /\r\nlocation:/i.test(head);
   if (plan.followUp === null && !keep) return;
   const path = pathOf(head);
@@ -62,5 +58,11 @@ const seconds = (performance.now() - startedAt) / 1000;
 const { user, system } = process.cpuUsage(cpu);
 for (const connection of connections) connection.close();
 
-const result: RequestResult = { seconds, cpuSeconds: (user + system) / 1e6, turns: done, bodyBytes, locations };
+const result: RequestResult = {
+  seconds,
+  cpuSeconds: (user + system) / 1e6,
+  turns: done,
+  bodyBytes,
+  locations,
+};
 process.stdout.write(JSON.stringify(result));

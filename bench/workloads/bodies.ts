@@ -23,7 +23,11 @@ function requireSuccess(server: RunningServer, result: BodyResult): void {
 }
 
 /** One upload for each slice, all at once, each in one request. */
-async function uploadSlices(server: RunningServer, path: string, slices: readonly Slice[]): Promise<Uploaded> {
+async function uploadSlices(
+  server: RunningServer,
+  path: string,
+  slices: readonly Slice[],
+): Promise<Uploaded> {
   if (server.kind.door === "put") {
     const requests = slices.map((slice, index) => [
       { head: putHead(`/upload-${index}`, slice.bytes), send: fileSlice(path, slice) },
@@ -64,9 +68,7 @@ async function finish(
 function pieces(path: string | null, source: Source, size: number, pieceBytes: number): BodyRequest[] {
   return slicesOf(size / pieceBytes, pieceBytes).map((slice, index) => ({
     head:
-      path === null
-        ? putHead(`/piece-${index}`, slice.bytes)
-        : patchHead(path, slice.offset, slice.bytes),
+      path === null ? putHead(`/piece-${index}`, slice.bytes) : patchHead(path, slice.offset, slice.bytes),
     send: fileSlice(source.path, slice),
   }));
 }
@@ -92,7 +94,9 @@ const onePatch = workload({
     const slices = slicesOf(1, isWarmUp ? scale.fileBytes / 8 : scale.fileBytes);
     const [{ bytes }] = slices as [Slice];
     const uploaded = await uploadSlices(server, source.path, slices);
-    return finish(server, uploaded, bytes, isWarmUp ? null : source.digest, () => checkStored(server, source, slices));
+    return finish(server, uploaded, bytes, isWarmUp ? null : source.digest, () =>
+      checkStored(server, source, slices),
+    );
   },
 });
 
@@ -108,7 +112,9 @@ const patches = workload({
     const result = await sendBodies(server.port, [pieces(path, source, bytes, scale.patchBytes)]);
     const slices = path === null ? slicesOf(bytes / scale.patchBytes, scale.patchBytes) : slicesOf(1, bytes);
     const uploaded = { paths: path === null ? [] : [path], result };
-    return finish(server, uploaded, bytes, isWarmUp ? null : source.digest, () => checkStored(server, source, slices));
+    return finish(server, uploaded, bytes, isWarmUp ? null : source.digest, () =>
+      checkStored(server, source, slices),
+    );
   },
 });
 

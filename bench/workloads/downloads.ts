@@ -36,7 +36,8 @@ async function checkOffer(server: RunningServer, path: string, { source }: RunCo
     headers: { Range: `bytes=${start}-${start + 99_999}` },
   });
   const got = Buffer.from(await answer.arrayBuffer());
-  if (!got.equals(readSlice(source, start, 100_000))) throw new Error(`${server.kind.label} sends other bytes`);
+  if (!got.equals(readSlice(source, start, 100_000)))
+    throw new Error(`${server.kind.label} sends other bytes`);
 }
 
 async function prepare(server: RunningServer, context: RunContext): Promise<string> {
@@ -103,7 +104,8 @@ const ranges = workload({
       turns,
       durationMs: Number.MAX_SAFE_INTEGER,
     });
-    if (bodyBytes !== turns * scale.rangeBytes) throw new Error(`${server.kind.label} sent ${bodyBytes} bytes`);
+    if (bodyBytes !== turns * scale.rangeBytes)
+      throw new Error(`${server.kind.label} sent ${bodyBytes} bytes`);
     return { seconds, amount: turns, clientCpuSeconds: cpuSeconds, check: () => {} };
   },
 });

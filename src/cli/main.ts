@@ -2,8 +2,16 @@
 /** The command line. Loads next to nothing itself: the size of the thread pool must be said before anything uses the pool. */
 import { widenThreadPool } from "../server/config.ts";
 
-widenThreadPool(16);
-const { run } = await import("./program.ts");
-process.exitCode = await run(process.argv.slice(2));
-// What still holds the process then (a connection that will not end, say) is of no use to anybody.
-setTimeout(() => process.exit(), 1000).unref();
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+
+if (major < 22 || (major === 22 && minor < 18)) {
+  // Older ones fail later with a module that they do not know, which tells nobody what to do.
+  process.stderr.write(`Longshore needs Node 22.18 or newer; this is Node ${process.versions.node}.\n`);
+  process.exitCode = 1;
+} else {
+  widenThreadPool(16);
+  const { run } = await import("./program.ts");
+  process.exitCode = await run(process.argv.slice(2));
+  // What still holds the process then (a connection that will not end, say) is of no use to anybody.
+  setTimeout(() => process.exit(), 1000).unref();
+}

@@ -5,14 +5,12 @@
 import { Command, CommanderError } from "commander";
 import { TransferError, toEnvelope } from "../errors.ts";
 import { ConfigError, loadConfig } from "../server/config.ts";
-import { ListenError } from "../server/listen.ts";
+import { ListenError } from "../server/listen-error.ts";
 import { createLogger } from "../server/log.ts";
 import { nearestName } from "../server/nearest-name.ts";
 import { packageVersion } from "../server/version.ts";
 import { CommandError, type Run } from "./command-context.ts";
-import { serve } from "./serve.ts";
 import { addSettingFlags, type Concern, settingFlagsOf } from "./setting-flags.ts";
-import { sweep } from "./sweep.ts";
 
 const usageStatus = 2;
 
@@ -23,7 +21,8 @@ export async function run(args: readonly string[]): Promise<number> {
     .description("Moves large files for MCP servers: the model holds handles, the bytes go over HTTP.")
     .version(packageVersion())
     .exitOverride();
-  const add = (name: string, description: string, concern: Concern, command: Run): void => {
+  // A command is loaded when it runs: help and faults need not wait for a server's modules.
+  const add = (name: string, description: string, concern: Concern, load: () => Promise<Run>): void => {
     const flags = program
       .command(name, { isDefault: name === "serve" })
       .description(description)
@@ -31,11 +30,22 @@ export async function run(args: readonly string[]): Promise<number> {
       .option("--json", "print one line of JSON");
     addSettingFlags(flags, concern);
     flags.action(async (given: Record<string, unknown>) => {
-      status = await runCommand(command, given);
+      status = await runCommand(load, given);
     });
   };
-  add("serve", "run the service", "everything", serve);
-  add("sweep", "remove what has expired (a server does it every few minutes)", "store", sweep);
+  add("serve", "run the service", "everything", async () => (await import("./serve.ts")).serve);
+  add(
+    "sweep",
+    "remove what has expired (a server does it every few minutes)",
+    "store",
+    async () => (await import("./sweep.ts")).sweep,
+  );
+  add(
+    "verify",
+    "read every stored file again and compare size and digest; repairs nothing, ends with 1 if a file is bad",
+    "store",
+    async () => (await import("./verify.ts")).verify,
+  );
 
   const names = [...program.commands.map((command) => command.name()), "help"];
   const [first] = args;
@@ -55,7 +65,10 @@ export async function run(args: readonly string[]): Promise<number> {
   return status;
 }
 
-async function runCommand(command: Run, given: Readonly<Record<string, unknown>>): Promise<number> {
+async function runCommand(
+  load: () => Promise<Run>,
+  given: Readonly<Record<string, unknown>>,
+): Promise<number> {
   const json = given.json === true;
   const print = (line: string): void => void process.stdout.write(`${line}\n`);
   try {
@@ -65,6 +78,7 @@ async function runCommand(command: Run, given: Readonly<Record<string, unknown>>
     });
     const logger = createLogger(config.log);
     for (const message of warnings) logger.log({ level: "warn", event: "config.unknown", message });
+    const command = await load();
     return await command({ config, logger, json, print });
   } catch (thrown) {
     if (json) print(JSON.stringify(toEnvelope(failureOf(thrown))));

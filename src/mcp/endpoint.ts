@@ -57,6 +57,8 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
   /** By the request that the SDK hands back when it wants a server for it. */
   const callers = new WeakMap<Request, Caller>();
   let closed = false;
+  const fault = (requestId: string, error: TransferError, more: { tool?: string } = {}) =>
+    log({ level: "error", event: "mcp.fault", requestId, ...more, error: error.cause ?? error });
 
   const handler = createMcpHandler(
     ({ requestInfo }) => {
@@ -72,15 +74,7 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
           },
         };
         return calls.run(() =>
-          callTool(tool, given, context, (error) => {
-            log({
-              level: "error",
-              event: "mcp.fault",
-              requestId: caller.requestId,
-              tool: tool.name,
-              error: error.cause,
-            });
-          }),
+          callTool(tool, given, context, (error) => fault(caller.requestId, error, { tool: tool.name })),
         );
       });
     },
@@ -97,7 +91,9 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
         throw new TransferError("storage_unavailable", "The server is stopping.", { retryAfterSeconds: 5 });
       callers.set(request, { principal: await principalOf(request), requestId });
     } catch (thrown) {
-      return refusal(asTransferError(thrown), requestId);
+      const error = asTransferError(thrown);
+      if (error.code === "internal_error") fault(requestId, error);
+      return refusal(error, requestId);
     }
     // What is no POST of JSON is refused by the SDK without its body being read.
     if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
@@ -113,9 +109,9 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
       try {
         return guards.share(request, await serve(request));
       } catch (thrown) {
-        const requestId = requestIdOf(request);
-        log({ level: "error", event: "mcp.fault", requestId, error: thrown });
-        return guards.share(request, refusal(asTransferError(thrown), requestId));
+        const [requestId, error] = [requestIdOf(request), asTransferError(thrown)];
+        fault(requestId, error);
+        return guards.share(request, refusal(error, requestId));
       }
     },
     async close() {

@@ -12,7 +12,7 @@ export interface ListedTool {
 }
 
 /** JSON Schema 2020-12 with an object at its root. */
-export interface ObjectSchema {
+interface ObjectSchema {
   readonly type: "object";
   readonly [keyword: string]: unknown;
 }

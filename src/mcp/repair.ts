@@ -48,6 +48,15 @@ const additions: Partial<
     };
   },
 
+  not_active: ({ options: { retryAfterSeconds } }, { handle }) =>
+    retryAfterSeconds === undefined || handle === null
+      ? undefined
+      : {
+          recoveryHint:
+            "The digest is being checked: call upload_status with waitMs 40000 and follow its nextStep.",
+          repair: { tool: "upload_status", arguments: { handle, waitMs: 40_000 } },
+        },
+
   upload_locked: (error, call) => later(error, call),
   rate_limited: (error, call) => later(error, call),
   storage_unavailable: (error, call) => later(error, call),

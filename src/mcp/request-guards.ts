@@ -4,9 +4,8 @@
  */
 import {
   hostHeaderValidationResponse,
-  localhostAllowedHostnames,
-  localhostAllowedOrigins,
   originValidationResponse,
+  validateHostHeader,
 } from "@modelcontextprotocol/server";
 
 export interface GuardOptions {
@@ -33,22 +32,26 @@ const requestHeaders =
 const exposedHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, X-Request-ID";
 const methods = "GET, POST, DELETE, OPTIONS";
 
+/** This machine: 127.0.0.0/8, ::1, and names under localhost, which never leave it (RFC 6761 section 6.3). */
+const loopback = /^(?:\[::1\]|127(?:\.\d{1,3}){3}|(?:[a-z0-9-]+\.)*localhost)$/;
+
 export function createRequestGuards({
   publicUrl,
   allowedHosts,
   allowedOrigins,
 }: GuardOptions): RequestGuards {
   const own = new URL(publicUrl);
-  const hosts = [...localhostAllowedHostnames(), own.hostname, ...allowedHosts];
+  const hosts = [own.hostname, ...allowedHosts];
   const origins = new Set([own.origin, ...allowedOrigins]);
   return {
     refuse(request) {
-      const refusal = hostHeaderValidationResponse(request, hosts);
-      if (refusal !== undefined) return refusal;
-      const origin = request.headers.get("origin");
+      const host = validateHostHeader(request.headers.get("host"), hosts);
+      if (!host.ok && !loopback.test(host.hostname ?? ""))
+        return hostHeaderValidationResponse(request, hosts);
       // Whole origins: the SDK compares host names, which would let in every port and scheme of a host that was allowed.
-      if (origin !== null && origins.has(origin)) return undefined;
-      return originValidationResponse(request, localhostAllowedOrigins());
+      const origin = request.headers.get("origin");
+      if (origin !== null && (origins.has(origin) || isLoopbackOrigin(origin))) return undefined;
+      return originValidationResponse(request, []);
     },
     preflight(request) {
       const response = new Response(null, { status: 204, headers: { Allow: methods } });
@@ -68,4 +71,9 @@ export function createRequestGuards({
       return response;
     },
   };
+}
+
+function isLoopbackOrigin(origin: string): boolean {
+  const url = URL.canParse(origin) ? new URL(origin) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && loopback.test(url.hostname);
 }

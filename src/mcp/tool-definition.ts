@@ -40,7 +40,7 @@ export interface ResourceLink {
   readonly size?: number;
 }
 
-export interface ToolAnswer {
+interface ToolAnswer {
   readonly facts: ToolFacts;
   /** Content items beside the text; the text says the same without them. */
   readonly links?: readonly ResourceLink[];

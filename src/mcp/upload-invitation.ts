@@ -34,8 +34,12 @@ export function invitation(created: Created, context: ToolContext): ToolFacts {
 
 function howToSend({ transfer }: Created, { links, engine }: ToolContext): string {
   const { handle, filename, offset, sizeBytes } = transfer;
+  const run =
+    filename === null
+      ? "Run the command in commands.curl with the path of your file after -T"
+      : `Run the command in commands.curl in the folder that holds ${JSON.stringify(filename)}`;
   const steps = [
-    `Run the command in commands.curl in the folder that holds ${filename === null ? "the file" : JSON.stringify(filename)} (the network must allow ${links.allowHost}), then call upload_status with handle "${handle}" and waitMs 40000.`,
+    `${run} (the network must allow ${links.allowHost}), then call upload_status with handle "${handle}" and waitMs 40000.`,
   ];
   if (sizeBytes === null) {
     steps.push(

@@ -9,6 +9,7 @@ import { asTransferError, TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { holdContinue } from "../tus/expect-continue.ts";
 import { answerClientError } from "./client-error.ts";
+import { ListenError } from "./listen-error.ts";
 import { problemResponse } from "./problem-response.ts";
 
 /** tus clients send the URLs of all partial uploads in one header field; 16 KiB (the default) holds about 150. */
@@ -35,11 +36,6 @@ export interface ListenOptions {
   readonly log: Log;
   /** Called once, as soon as the port is known and before the first request is taken. */
   readonly application: (port: number) => Application;
-}
-
-/** The address cannot be listened on; the message says what to do. */
-export class ListenError extends Error {
-  override readonly name = "ListenError";
 }
 
 /** @throws ListenError */

@@ -4,6 +4,8 @@
  */
 import path from "node:path";
 import type { Log } from "../log.ts";
+import type { TaskEngine } from "../tasks/engine.ts";
+import { createTasks, defaultTaskLimits, type TaskLimits } from "../tasks/tasks.ts";
 import type { Recovery } from "../transfer/care.ts";
 import type { TransferEngine, TransferLimits } from "../transfer/engine.ts";
 import type { Quota } from "../transfer/state-store.ts";
@@ -16,6 +18,8 @@ export interface StoreOptions {
   /** `always`: what is acknowledged survives a power cut. `never`: for scratch use. */
   readonly fsync: "always" | "never";
   readonly limits: TransferLimits;
+  /** What is left out has its default. */
+  readonly tasks?: Partial<TaskLimits>;
   readonly quota: Quota;
   /** Below it creating and writing answer `storage_full`. */
   readonly minFreeBytes: number;
@@ -25,6 +29,7 @@ export interface StoreOptions {
 export interface Store {
   readonly dataDir: string;
   readonly transfers: TransferEngine;
+  readonly tasks: TaskEngine;
   /** What was found of processes that died, and taken over. */
   readonly recovery: Recovery;
   close(): Promise<void>;
@@ -45,11 +50,23 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       minFreeBytes: options.minFreeBytes,
       log: options.log,
     });
+    const tasks = createTasks({
+      state: state.tasks,
+      signs: state.transfers,
+      changes: state.changes,
+      liveness: state.liveness,
+      transfers,
+      limits: { ...defaultTaskLimits, ...options.tasks },
+      log: options.log,
+    });
     return {
       dataDir,
       transfers,
+      tasks,
       recovery,
       async close() {
+        // Handlers read and write files, so they end first.
+        await tasks.close();
         await transfers.close();
         await state.close();
       },

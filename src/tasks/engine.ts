@@ -14,7 +14,13 @@ import type { Readable } from "node:stream";
 import type { ErrorBody } from "../errors.ts";
 import type { Transfer } from "../transfer/engine.ts";
 
-export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
 
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
@@ -42,7 +48,7 @@ export interface Task {
   readonly progress: TaskProgress | null;
   /** Open questions, oldest first. */
   readonly inputRequests: readonly InputRequest[];
-  /** What the handler returned, once completed. */
+  /** What the handler returned, once completed; `undefined` where that was nothing, and in lists. */
   readonly result: JsonValue | undefined;
   /** Once failed. */
   readonly error: ErrorBody | null;
@@ -84,7 +90,7 @@ export interface StepContext {
   /** Stays the same when the step must run again: makes an effect outside idempotent. */
   readonly key: string;
   readonly signal: AbortSignal;
-  /** 1 for the first try. */
+  /** Times it was begun, this one included: 1 for the first try. Tries that a crash cut off count here, and not against `attempts`. */
   readonly attempt: number;
 }
 
@@ -105,6 +111,39 @@ export class InputRefused extends Error {
   }
 }
 
+/** Why a handler is to stop; `signal.reason` of its context, and what calls to its context reject with from then on. */
+export type StopReason =
+  /** A cancel was accepted: clean up and end. The task is `cancelled` once the handler has ended, whatever it returns. */
+  | "cancel"
+  /** The task's deadline has passed: it ends `failed`. */
+  | "deadline"
+  /** Another process has taken the task over. Nothing that this one does counts any more. */
+  | "lost"
+  /** This process ends. The task goes on elsewhere or at the next start: throw, do not return half a result. */
+  | "stop"
+  /** The task waits and its place in memory was needed. It runs again, by replay, when its wait is over. */
+  | "put_away"
+  /** The handler has ended while this still ran. */
+  | "ended";
+
+export class TaskStopped extends Error {
+  override readonly name = "TaskStopped";
+  readonly reason: StopReason;
+  constructor(reason: StopReason) {
+    super(stopMessages[reason]);
+    this.reason = reason;
+  }
+}
+
+const stopMessages: Readonly<Record<StopReason, string>> = {
+  cancel: "The task is being cancelled.",
+  deadline: "The task has passed its deadline.",
+  lost: "The task has been taken over by another process.",
+  stop: "The process is stopping; the task goes on later.",
+  put_away: "The task is waiting and was put away; it goes on later.",
+  ended: "The task has ended.",
+};
+
 export interface TaskFiles {
   /** A finished file of the task's principal. */
   open(handle: string): Promise<OpenedFile>;
@@ -112,7 +151,11 @@ export interface TaskFiles {
    * Stores a file, as a durable step named after the file: a crash in the middle leaves no half file and no second one.
    * `options.name` sets another step name where two files have one name.
    */
-  write(filename: string, content: string | Uint8Array | Readable | (() => Readable), options?: { readonly name?: string; readonly contentType?: string }): Promise<WrittenFile>;
+  write(
+    filename: string,
+    content: string | Uint8Array | Readable | (() => Readable),
+    options?: { readonly name?: string; readonly contentType?: string },
+  ): Promise<WrittenFile>;
 }
 
 export interface OpenedFile {
@@ -136,16 +179,34 @@ export interface WrittenFile {
 export interface TaskContext {
   readonly taskId: string;
   readonly principal: string;
-  /** Aborts on cancel, deadline, loss of the lease and stop of the process; its reason says which. */
+  /**
+   * Aborts on cancel, deadline, loss of the lease and stop of the process; its reason is a `TaskStopped` that says which. From then on
+   * the context's methods reject with it, except that a wait broken off by `lost`, `stop` or `put_away` never settles: no line of the
+   * handler after it runs here.
+   */
   readonly signal: AbortSignal;
-  /** Runs `fn` once: its result (JSON) is recorded and returned on every replay. Names are unique within a task. */
-  step<T extends JsonValue | undefined | void>(name: string, fn: (step: StepContext) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  /**
+   * Runs `fn` once: its result (JSON of up to 1 MiB) is recorded and returned on every replay; so is its last error, which is thrown again.
+   * Names are unique within a task, of up to 512 characters; a task has at most 50,000 steps. Steps may run side by side.
+   *
+   * Steps are found by name, so their order may change between versions of a handler. What ends the task `failed` is a name used twice
+   * in one run, a name recorded as another kind of step, and a recorded step that a handler has not come to when it returns (unless one of
+   * its steps had failed or a question was refused: such a run may rightly have taken another way).
+   */
+  step<T extends JsonValue | undefined | void>(
+    name: string,
+    fn: (step: StepContext) => Promise<T> | T,
+    options?: StepOptions,
+  ): Promise<T>;
   /** Coalesced: only the newest is sure to be seen. */
   progress(message: string, fraction?: number): Promise<void>;
-  /** Asks, durably: the process may die while it waits. Resolves with the answer (a string, or an object where a schema was given). Throws `InputRefused`. */
+  /**
+   * Asks, durably: the process may die while it waits. Resolves with the answer (a string, or an object where a schema was given). Throws `InputRefused`.
+   * Known by its prompt, the second with the same words by its number too; set `name` where the words may differ on a replay.
+   */
   needInput(question: NeedInput, options?: { readonly name?: string }): Promise<JsonValue>;
   readonly files: TaskFiles;
-  /** Durable: a crash does not start it again. `name` where two sleeps of one task could be confused. */
+  /** Durable: a crash does not start it again. Known by its length and number; set `name` where two sleeps of one task could be confused. */
   sleep(ms: number, options?: { readonly name?: string }): Promise<void>;
 }
 
@@ -168,12 +229,19 @@ export interface TaskEngine {
   /** Durable when it resolves. Same key and arguments: the same task (`created: false`); other arguments: `idempotency_conflict`. */
   start(principal: string, request: StartTask): Promise<{ task: Task; created: boolean }>;
   /** Waits up to `waitMs` for a change of status, a new question, or (with `onProgress: true`) progress. */
-  get(principal: string, taskId: string, options?: { waitMs?: number; signal?: AbortSignal; untilProgress?: boolean }): Promise<Task>;
+  get(
+    principal: string,
+    taskId: string,
+    options?: { waitMs?: number; signal?: AbortSignal; untilProgress?: boolean },
+  ): Promise<Task>;
   /** Answers a question (the oldest open one where `inputId` is null). `task_not_waiting` where none is open, or that one is answered already (the same answer again is no error). */
   respond(principal: string, taskId: string, inputId: string | null, answer: InputAnswer): Promise<Task>;
   /** Acknowledged at once; an ended task is returned unchanged. */
   cancel(principal: string, taskId: string): Promise<Task>;
-  list(principal: string, query: { status: TaskStatus | null; limit: number; cursor: string | null }): Promise<TaskPage>;
+  list(
+    principal: string,
+    query: { status: TaskStatus | null; limit: number; cursor: string | null },
+  ): Promise<TaskPage>;
 
   /** Called back after any change of this task seen by this process (own at once, others' within half a second). */
   watch(principal: string, taskId: string, onChange: (task: Task) => void): () => void;

@@ -84,17 +84,26 @@ export class Completion {
     if (upload.status === "complete") void this.compact(upload);
   }
 
-  /** Rewrites a complete upload into one blob if it has more than 16 segments. Never rejects. */
-  compact(upload: UploadRecord): Promise<void> {
+  /** Rewrites a complete upload into one blob if it has more segments than this. Never rejects. */
+  compact(upload: UploadRecord, above = maxSegments): Promise<void> {
     const running = this.#compacting.get(upload.handle);
     if (running !== undefined) return running;
-    const work = this.#compactNow(upload)
+    const work = this.#compactNow(upload, above)
       .catch((error: unknown) => {
         this.#parts.log({ level: "warn", event: "compaction.failed", handle: upload.handle, error: String(error) });
       })
       .finally(() => this.#compacting.delete(upload.handle));
     this.#compacting.set(upload.handle, work);
     return work;
+  }
+
+  /** An empty file to point at: an upload of no bytes may have none. It is garbage from the start. */
+  async emptyFile(upload: UploadRecord): Promise<string | null> {
+    const { state, blobs } = this.#parts;
+    const name = newBlobName(upload.handle);
+    await state.announceBlob(name);
+    await (await blobs.create(name)).close();
+    return blobs.path(name);
   }
 
   /** Waits for what runs; what waits in turn is left for another process or the next start. */
@@ -141,10 +150,10 @@ export class Completion {
     return settled;
   }
 
-  async #compactNow(upload: UploadRecord): Promise<void> {
+  async #compactNow(upload: UploadRecord, above: number): Promise<void> {
     const { state, blobs, follower } = this.#parts;
     const segments = await state.segments(upload.handle);
-    if (segments.length <= maxSegments || this.#closed) return;
+    if (segments.length <= above || this.#closed) return;
     const name = newBlobName(upload.handle);
     await state.announceBlob(name);
     const source = new StoredBytes(blobs, segments);

@@ -103,6 +103,11 @@ export interface OpenFile {
   readonly transfer: Transfer & { readonly sizeBytes: number; readonly sha256: string };
   /** Bytes from `start` to `end` (exclusive). Destroying it frees what it holds. Errors surface as stream errors. */
   stream(start: number, end: number): Readable;
+  /**
+   * Path on this machine of one file with exactly these bytes, good for an hour at least; waits for the rewriting of a file in many
+   * segments. Null where the store has none.
+   */
+  path(): Promise<string | null>;
 }
 
 export interface TransferLimits {

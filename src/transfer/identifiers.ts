@@ -7,7 +7,7 @@ import { createHash, randomBytes } from "node:crypto";
 const base32 = "abcdefghijklmnopqrstuvwxyz234567";
 
 /** Lower-case base32 (RFC 4648 alphabet, no padding) of `bytes` random bytes; 5 bytes are 8 characters. */
-function randomBase32(bytes: number): string {
+export function randomBase32(bytes: number): string {
   let bits = 0;
   let value = 0;
   let text = "";

@@ -373,7 +373,21 @@ class Transfers implements TransferEngine {
     return {
       transfer: { ...toTransfer(upload, now), sizeBytes, sha256 },
       stream: (start, end) => streamStored(this.#parts.blobs, segments, start, end),
+      path: () => this.#path(upload),
     };
+  }
+
+  async #path(upload: UploadRecord): Promise<string | null> {
+    const { blobs, state } = this.#parts;
+    if (upload.offset === 0) return this.#completion.emptyFile(upload);
+    // A rewriting that runs already may be one that leaves a few segments alone, so a second round may be needed.
+    for (let round = 0; round < 3; round += 1) {
+      const [only, ...more] = await state.segments(upload.handle);
+      if (only === undefined) throw unknownHandle();
+      if (more.length === 0 && only.blobOffset === 0) return blobs.path(only.blob);
+      await this.#completion.compact(upload, 1);
+    }
+    throw new TransferError("storage_unavailable", "The file could not be brought into one piece.", { retryAfterSeconds: 30 });
   }
 
   #requireComplete(upload: UploadRecord, now: number): { sizeBytes: number; sha256: string } {

@@ -61,6 +61,8 @@ export async function createUpload(exchange: Exchange, door: Door, principal: st
       status: 201,
       headers: {
         Location: door.links.upload(ticket),
+        // tus-js-client asked for bytes in the creation and for a deferred length sends none, and still wants to be told.
+        ...offsetHeader(transfer),
         ...transferHeaders(transfer),
         ...expiryHeaders(transfer),
       },

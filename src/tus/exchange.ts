@@ -8,7 +8,7 @@ import type { Readable } from "node:stream";
 import type { Context } from "hono";
 
 /** The raw pair of @hono/node-server. With it bytes never pass through web streams, which cost several times as much. */
-export interface NodeExchange {
+interface NodeExchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }
@@ -35,7 +35,7 @@ export interface Answer {
 }
 
 /** The raw pair where the request came through a Node server; null through `app.request()` or on another runtime. */
-export function nodeExchangeOf(env: unknown): NodeExchange | null {
+function nodeExchangeOf(env: unknown): NodeExchange | null {
   if (typeof env !== "object" || env === null) return null;
   const { incoming, outgoing } = env as Partial<NodeExchange>;
   return incoming !== undefined && outgoing !== undefined ? { incoming, outgoing } : null;

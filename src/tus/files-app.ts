@@ -102,7 +102,7 @@ async function answerRequest(c: Context, route: Route, options: FilesAppOptions)
   };
   let exchange = exchangeOf(c, given);
   const finish = (answer: Answer): Promise<Response> =>
-    render(exchange, { ...answer, headers: { ...common, ...answer.headers } }, (fault) =>
+    render(c, exchange, { ...answer, headers: { ...common, ...answer.headers } }, (fault) =>
       report(asTransferError(fault), requestId, options.log),
     );
   try {
@@ -138,9 +138,8 @@ function optionsAnswer(route: Route, engine: TransferEngine): Answer {
   };
 }
 
-/** Statuses that tell nothing of an upload, and server faults, where another question would likely fail too. */
-const looksNothingUp = (status: number): boolean =>
-  status === 403 || status === 404 || status === 410 || status >= 500;
+/** Statuses that tell nothing of an upload. After a fault of our own another question would only meet it again. */
+const tellsNothing: ReadonlySet<number> = new Set([403, 404, 410, 500]);
 
 /** The error, with handle, status and true offset of the upload that the URL is for. */
 async function errorAnswer(
@@ -150,7 +149,7 @@ async function errorAnswer(
   engine: TransferEngine,
 ): Promise<Answer> {
   const transfer =
-    route.isTus && exchange.ticket !== null && !looksNothingUp(error.status)
+    route.isTus && exchange.ticket !== null && !tellsNothing.has(error.status)
       ? await engine.head(exchange.ticket, { disturb: false }).catch((): Transfer | null => null)
       : null;
   const told = transfer === null ? error : error.with({ cursor: transfer.offset });

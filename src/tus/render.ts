@@ -2,6 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
+import type { Context } from "hono";
+import type { StatusCode } from "hono/utils/http-status";
 import { type TransferError, toErrorHeaders, toProblem } from "../errors.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import { rawBody } from "./raw-body.ts";
@@ -31,6 +33,7 @@ export function problemAnswer(thrown: TransferError, requestId: string): Answer 
 
 /** @param onFault is told what broke a long body off after its answer had begun. */
 export async function render(
+  c: Context,
   exchange: Exchange,
   answer: Answer,
   onFault: (fault: unknown) => void,
@@ -39,7 +42,10 @@ export async function render(
   const { status, content, body } = answer;
   const closes = node?.incoming.httpVersionMajor === 1 && restOfBody(exchange) === "close";
   const headers: Record<string, string> = { ...answer.headers, ...(closes && { Connection: "close" }) };
-  if (request.method === "HEAD") return new Response(null, { status, headers });
+  // By the context, so that what middleware in front has set on it goes along.
+  const respond = (payload: string | ReadableStream<Uint8Array> | null): Response =>
+    c.newResponse(payload, status as StatusCode, headers);
+  if (request.method === "HEAD") return respond(null);
   if (content !== undefined) {
     const bytes = content();
     await firstPiece(bytes);
@@ -48,34 +54,36 @@ export async function render(
       node === null
         ? (Readable.toWeb(bytes) as NodeReadableStream<Uint8Array> as ReadableStream<Uint8Array>)
         : rawBody(node.outgoing, bytes, onFault);
-    return new Response(stream, { status, headers });
+    return respond(stream);
   }
-  if (node !== null && closes && body !== undefined) return lingering(node.incoming, body, status, headers);
-  if (node !== null) void discardRest(node.incoming);
+  if (node !== null && closes && body !== undefined) {
+    headers["Content-Length"] = String(Buffer.byteLength(body));
+    return respond(lingering(node.incoming, body));
+  }
+  if (node !== null) void finishReading(node.incoming);
   // Said outright, or Node frames nothing as a body in chunks.
   if (body === undefined && status !== 204 && status !== 304) headers["Content-Length"] = "0";
-  return new Response(body ?? null, { status, headers });
+  return respond(body ?? null);
 }
 
 /**
  * An answer given while the client still sends: it is complete at once for a reader, but the response ends (and Node closes the
  * connection) only after the rest has been taken off the wire for a while.
  */
-function lingering(
-  incoming: IncomingMessage,
-  text: string,
-  status: number,
-  headers: Record<string, string>,
-): Response {
-  const bytes = Buffer.from(text);
-  const body = new ReadableStream<Uint8Array>({
+function lingering(incoming: IncomingMessage, text: string): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
     async start(controller) {
-      controller.enqueue(bytes);
+      controller.enqueue(Buffer.from(text));
       await discardRest(incoming);
       controller.close();
     },
   });
-  return new Response(body, { status, headers: { ...headers, "Content-Length": String(bytes.byteLength) } });
+}
+
+/** The little that is left of a body is read away behind the answer; a sender that dawdles over it loses the connection. */
+async function finishReading(incoming: IncomingMessage): Promise<void> {
+  await discardRest(incoming);
+  if (!incoming.complete) incoming.destroy();
 }
 
 /** Resolves when the first bytes (or the end) are there, rejects with the stream's error: so a fault can still become an answer. */

@@ -18,6 +18,8 @@ import { liftRequestTimeout } from "./request-timeout.ts";
 const drainBytes = 256 << 10;
 /** After an early answer to a larger one: how long the connection stays open, and how much of it is taken off the wire. */
 const lingerMs = 3_000;
+/** The same where the client still waits to be asked for the body, and most likely sends none. */
+const heldLingerMs = 300;
 const lingerBytes = 64 << 20;
 
 /** What the header says of the body's length (RFC 9112 section 6.3). */
@@ -38,11 +40,17 @@ export function bodyLengthOf(exchange: Exchange): BodyLength {
     return { kind: "known", bytes };
   }
   // HTTP/2 and bare fetch calls may bring a body without saying how long it is.
-  if (exchange.node !== null) {
-    const { incoming } = exchange.node;
-    return incoming.httpVersionMajor >= 2 && !incoming.complete ? { kind: "chunked" } : { kind: "none" };
-  }
+  if (exchange.node !== null)
+    return hasUntoldBody(exchange.node.incoming) ? { kind: "chunked" } : { kind: "none" };
   return exchange.request.body === null ? { kind: "none" } : { kind: "chunked" };
+}
+
+/** HTTP/2 frames bodies by itself (RFC 9113 section 8.1): there is none where the header ends the stream. */
+function hasUntoldBody(incoming: IncomingMessage): boolean {
+  if (incoming.httpVersionMajor < 2) return false;
+  // Node's compatibility layer hands out its own request class, which has the stream.
+  const { stream } = incoming as { stream?: { endAfterHeaders?: boolean } };
+  return stream?.endAfterHeaders !== true;
 }
 
 function streamOf(exchange: Exchange): Readable {
@@ -136,7 +144,7 @@ export function discardRest(incoming: IncomingMessage): Promise<void> {
       // Enough swallowed: from now on the sender feels that nobody reads.
       if (left <= 0) incoming.pause();
     };
-    const timer = setTimeout(finish, lingerMs);
+    const timer = setTimeout(finish, isHeld(incoming) ? heldLingerMs : lingerMs);
     incoming.on("error", () => {});
     incoming.on("data", onData).on("end", finish).on("close", finish);
     incoming.resume();

@@ -2,7 +2,7 @@
 import type { Transfer } from "../transfer/engine.ts";
 
 /** `Repr-Digest` (RFC 9530 section 3): the sha256 of the whole file as a structured field. */
-export function reprDigest(sha256: string): string {
+function reprDigest(sha256: string): string {
   return `sha-256=:${Buffer.from(sha256, "hex").toString("base64")}:`;
 }
 

@@ -12,8 +12,8 @@ export interface UploadMetadata {
 }
 
 /** Node allows 16 KiB for all header fields together; half of it is plenty for a name and a type. */
-export const maxMetadataBytes = 8 << 10;
-export const maxFilenameBytes = 1024;
+const maxMetadataBytes = 8 << 10;
+const maxFilenameBytes = 1024;
 const maxContentTypeBytes = 255;
 
 const field = "Upload-Metadata";

@@ -1,6 +1,6 @@
 /** The built server as its users start and stop it. */
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -125,44 +125,12 @@ describe("longshore serve", () => {
           readFileSync(`/proc/${pid}/task/${task}/comm`, "utf8").startsWith("libuv-worker"),
         ).length;
       const usual = await startBuiltServer(await tempDir());
-      await waitUntil(() => poolThreads(usual.pid) === 16);
+      // The pool is made at its first use.
+      await (await fetch(`${usual.publicUrl}/readyz`)).text();
+      expect(poolThreads(usual.pid)).toBe(16);
       const set = await startBuiltServer(await tempDir(), [], { env: { UV_THREADPOOL_SIZE: "3" } });
-      await waitUntil(() => poolThreads(set.pid) === 3);
+      await (await fetch(`${set.publicUrl}/readyz`)).text();
+      expect(poolThreads(set.pid)).toBe(3);
     },
   );
-});
-
-describe("longshore sweep", () => {
-  test("tells what it removed, beside a running server", async () => {
-    const dataDir = await tempDir();
-    await startBuiltServer(dataDir);
-    const text = await run(["sweep", "--data-dir", dataDir]);
-    expect([text.status, text.stdout]).toEqual([
-      0,
-      "Marked as expired: 0. Removed: 0 uploads, 0 files on disk. Taken over from dead processes: 0.\n",
-    ]);
-    const json = await run(["sweep", "--data-dir", dataDir, "--json"]);
-    expect(JSON.parse(json.stdout)).toEqual({
-      markedExpired: 0,
-      removedUploads: 0,
-      removedBlobs: 0,
-      adoptedOrphans: 0,
-    });
-  });
-
-  test("marks what is past its time", async () => {
-    const dataDir = await tempDir();
-    const server = await startBuiltServer(dataDir, ["--upload-ttl", "1s"]);
-    const url = await created(server.publicUrl, { "Upload-Length": "10" });
-    await waitUntil(async () => (await head(url)).status === 410);
-    const { stdout } = await run(["sweep", "--data-dir", dataDir, "--json"]);
-    expect(JSON.parse(stdout)).toMatchObject({ markedExpired: 1, removedUploads: 0 });
-  });
-
-  test("makes no data folder where there is none", async () => {
-    const dataDir = path.join(await tempDir(), "mistyped");
-    const { status, stderr } = await run(["sweep", "--data-dir", dataDir]);
-    expect([status, stderr]).toEqual([1, `There is no data folder at ${dataDir}.\n`]);
-    expect(existsSync(dataDir)).toBe(false);
-  });
 });

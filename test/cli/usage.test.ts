@@ -23,13 +23,13 @@ describe("longshore", () => {
   );
 
   test("every command knows --json", async () => {
-    for (const command of ["serve", "sweep"])
+    for (const command of ["serve", "sweep", "verify"])
       expect((await run([command, "--help"])).stdout, command).toContain("--json");
   });
 
   test.each([
     [["srve"], /unknown command 'srve'\. Did you mean serve\?/],
-    [["bananas"], /unknown command 'bananas'\. Commands: serve, sweep, help\./],
+    [["bananas"], /unknown command 'bananas'\. Commands: serve, sweep, verify, help\./],
     [["serve", "--prot", "1"], /unknown option '--prot'\n\(Did you mean --port\?\)/],
     [["serve", "extra"], /too many arguments/],
     [["--port"], /argument missing/],

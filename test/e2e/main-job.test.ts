@@ -1,8 +1,9 @@
 /** The main job by real clients against the built binary: a handle from a tool, the bytes over HTTP, the digest told, the bytes back. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, readlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { curl, program, tusJs, tuspy, whyNoTuspy } from "../support/client-programs.ts";
 import { clientKinds, connect, type Facts, facts, type TestClient } from "../support/mcp-server.ts";
@@ -129,7 +130,7 @@ describe.each(clientKinds)("%s", (kind) => {
           ...(sizeBytes % 2 === 0 && { sha256: file.sample.sha256 }),
         });
         // An empty file is complete as soon as it has a name.
-        expect(created.status).toBe(sizeBytes === 0 && created.sha256 !== undefined ? "complete" : "receiving");
+        expect(created.status).toBe(sizeBytes === 0 ? "complete" : "receiving");
         await send({ ...file, created });
         await expectStored(client, created.handle, file.sample);
       }
@@ -142,12 +143,14 @@ describe.each(clientKinds)("%s", (kind) => {
       const byTus = await sampleFile(sizeBytes);
       const first = await facts(client, "upload_create", { filename: "deferred.bin" });
       expect(first.upload.deferredLength).toBe(true);
-      await tusJs(byTus.sample.stream(), {
+      // At a stream that ends without a byte or at the end of a chunk, tus-js-client itself waits for ever.
+      const { sample } = byTus;
+      await tusJs(sizeBytes % chunkBytes === 0 ? sample.bytes() : sample.stream(), {
         uploadUrl: first.upload.tus,
         uploadLengthDeferred: true,
         chunkSize: chunkBytes,
       });
-      await expectStored(client, first.handle, byTus.sample);
+      await expectStored(client, first.handle, sample);
 
       const byCurl = await sampleFile(sizeBytes);
       const second = await facts(client, "upload_create", { filename: "sample.bin" });
@@ -238,7 +241,6 @@ test("curl creates with POST, sends two PATCHes and reads the file back", async 
     [chunkBytes, sample.sizeBytes],
   ] as const) {
     const piece = path.join(running.folder, `piece-${start}`);
-    const { writeFile } = await import("node:fs/promises");
     await writeFile(piece, sample.bytes(start, end));
     const patched = await curl(
       ...["-f", "-X", "PATCH", ...patchFields, "-H", `Upload-Offset: ${start}`, "--data-binary", `@${piece}`],
@@ -324,7 +326,6 @@ test("tus-js-client goes on by itself after the server was killed and came back"
 });
 
 test("once all uploads have ended nothing is held open: no file of theirs, no lease", async () => {
-  const { readdir, readlink } = await import("node:fs/promises");
   const { pid, dataDir } = running.server;
   const held = async (): Promise<string[]> => {
     const names = await readdir(`/proc/${pid}/fd`);
@@ -332,7 +333,6 @@ test("once all uploads have ended nothing is held open: no file of theirs, no le
     return targets.filter((target) => target.startsWith(path.join(dataDir, "blobs")));
   };
   await waitUntil(async () => (await held()).length === 0);
-  const { DatabaseSync } = await import("node:sqlite");
   const state = new DatabaseSync(path.join(dataDir, "state.sqlite"), { readOnly: true });
   try {
     expect(state.prepare("SELECT count(*) AS active FROM upload WHERE lease_active = 1").get()).toEqual({ active: 0 });

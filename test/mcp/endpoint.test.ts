@@ -2,8 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { TransferError } from "../../src/errors.ts";
 import { createMcpEndpoint } from "../../src/mcp/endpoint.ts";
+import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { createLinks } from "../../src/transfer/links.ts";
-import { openTestStore } from "../support/engine.ts";
+import { testLimits } from "../support/engine.ts";
 import { clientKinds, connect, facts, startMcpServer } from "../support/mcp-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -46,14 +47,13 @@ function legacy(body: unknown, headers: Record<string, string> = {}): RequestIni
   };
 }
 
-/** The endpoint without a listener, for what a client library would not send. */
-async function bareEndpoint(
+/** The endpoint without a listener, for what a client library would not send; nothing of it gets as far as an engine. */
+function bareEndpoint(
   more: Partial<Parameters<typeof createMcpEndpoint>[0]> = {},
   publicUrl = "https://files.example:8443/base",
 ) {
-  const store = await openTestStore();
   const endpoint = createMcpEndpoint({
-    engine: store.transfers,
+    engine: { limits: testLimits } as TransferEngine,
     links: createLinks(publicUrl),
     principalOf: () => "local",
     allowedHosts: [],
@@ -107,6 +107,24 @@ describe("calls", () => {
     expect(new Set(created.map(({ handle }) => handle)).size).toBe(60);
   });
 
+  test("of a batch, which clients of 2025-03-26 may send, are all answered", async () => {
+    const { url } = await startMcpServer();
+    const call = (id: number, filename: string) => ({
+      jsonrpc: "2.0",
+      id,
+      method: "tools/call",
+      params: { name: "upload_create", arguments: { filename } },
+    });
+    const response = await fetch(url, legacy([call(1, "a"), call(2, "b")]));
+    const text = await response.text();
+    const answers = [...text.matchAll(/^data: (.+)$/gm)].map(
+      ([, json]) => JSON.parse(json ?? "") as { id: number; result: { structuredContent: object } },
+    );
+    expect(answers.map(({ id }) => id).sort()).toEqual([1, 2]);
+    for (const { id, result } of answers)
+      expect(result.structuredContent).toMatchObject({ filename: id === 1 ? "a" : "b" });
+  });
+
   test("a caller that hangs up ends its wait", async () => {
     let ended = 0;
     const { url } = await startMcpServer({
@@ -158,6 +176,8 @@ describe("the guard", () => {
     ["localhost:8484", 200],
     ["127.0.0.1:1", 200],
     ["[::1]:8484", 200],
+    ["mine.localhost", 200],
+    ["127.0.0.7:8484", 200],
     ["files.example:8443", 200],
     ["FILES.EXAMPLE", 200],
     ["inner.example:80", 200],
@@ -167,7 +187,7 @@ describe("the guard", () => {
     ["127.0.0.1@evil.example", 403],
     ["", 403],
   ])("answers to Host %j with %i", async (host, status) => {
-    const { send } = await bareEndpoint({ allowedHosts: ["inner.example"] });
+    const { send } = bareEndpoint({ allowedHosts: ["inner.example"] });
     const response = await send(modern("tools/list"), { Host: host });
     expect(response.status).toBe(status);
     if (status === 403)
@@ -177,16 +197,21 @@ describe("the guard", () => {
   test.each([
     ["http://localhost:3000", 200],
     ["http://127.0.0.1:6274", 200],
+    ["http://dev.localhost:5173", 200],
+    ["http://[::1]:5173", 200],
     ["https://files.example:8443", 200],
     ["https://app.example", 200],
     ["https://app.example:444", 403],
     ["http://app.example", 403],
     ["https://files.example", 403],
     ["https://evil.example", 403],
+    ["ftp://localhost", 403],
+    ["http://localhost.evil.example", 403],
+    ["http://127.0.0.1.evil.example", 403],
     ["null", 403],
     ["file://", 403],
   ])("answers to Origin %j with %i, on any method", async (origin, status) => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const post = await send(modern("tools/list"), { Origin: origin });
     const preflight = await send(
       { method: "OPTIONS" },
@@ -200,7 +225,7 @@ describe("the guard", () => {
   });
 
   test("tells an allowed page what it may send and read, without credentials", async () => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const preflight = await send({ method: "OPTIONS" }, { Origin: "https://app.example" });
     const allowed = preflight.headers.get("access-control-allow-headers")?.split(", ") ?? [];
     for (const name of [
@@ -224,14 +249,14 @@ describe("the guard", () => {
   });
 
   test("says nothing of CORS to those who are no page", async () => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const response = await send(modern("tools/list"));
     expect(response.headers.has("access-control-allow-origin")).toBe(false);
   });
 
   test("comes before everything else: a refused request is neither read nor asked who it is", async () => {
     let asked = 0;
-    const { send } = await bareEndpoint({
+    const { send } = bareEndpoint({
       principalOf: () => {
         asked += 1;
         return "local";
@@ -245,7 +270,7 @@ describe("the guard", () => {
 
 describe("a caller who may not", () => {
   test("gets the status and a JSON-RPC body with the error", async () => {
-    const { send } = await bareEndpoint({
+    const { send } = bareEndpoint({
       principalOf: () => {
         throw new TransferError("unauthorized", "No key was sent.");
       },
@@ -266,7 +291,7 @@ describe("a caller who may not", () => {
   });
 
   test("gets nothing of the inside where finding out failed", async () => {
-    const { send } = await bareEndpoint({
+    const { send } = bareEndpoint({
       requestIdOf: () => "r1",
       principalOf: () => Promise.reject(new Error("ldap://secret is down")),
     });
@@ -282,7 +307,7 @@ describe("what is no call", () => {
   test.each(["", "{", "nonsense", '{"jsonrpc":"2.0"', "\uFEFF\u0000", "[1,", '"\\ud800'])(
     "a body of %j is a parse error",
     async (body) => {
-      const { send } = await bareEndpoint();
+      const { send } = bareEndpoint();
       for (const headers of [{}, { "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list" }]) {
         const response = await send(legacy(body, headers));
         expect(response.status).toBe(400);
@@ -302,7 +327,7 @@ describe("what is no call", () => {
     '{"jsonrpc":"1.0","id":1,"method":"ping"}',
     '{"jsonrpc":"2.0","id":{},"method":"ping"}',
   ])("JSON that is no JSON-RPC (%s) is an invalid request", async (body) => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const response = await send(legacy(body));
     expect(response.status).toBe(400);
     const answer = (await response.json()) as { error: { code: number } };
@@ -310,21 +335,21 @@ describe("what is no call", () => {
   });
 
   test("other media types are refused with 415 and not read", async () => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const response = await send(legacy("{}", { "Content-Type": "text/plain" }));
     expect(response.status).toBe(415);
     expect(await response.json()).toMatchObject({ error: { code: -32000 } });
   });
 
   test.each(["GET", "DELETE", "PUT", "PATCH", "HEAD"])("%s is not allowed, with Allow", async (method) => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const response = await send({ method });
     expect(response.status).toBe(405);
     expect(response.headers.get("allow")).toContain("POST");
   });
 
   test("an unknown method is a JSON-RPC error", async () => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const response = await send(modern("tools/fly"));
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ id: 7, error: { code: -32601 } });
@@ -333,7 +358,7 @@ describe("what is no call", () => {
   test.each(["x", ["x"], 5, null, true])(
     "arguments that are no object (%j) are invalid params",
     async (args) => {
-      const { send } = await bareEndpoint();
+      const { send } = bareEndpoint();
       const params = { name: "file_list", arguments: args };
       const response = await send(modern("tools/call", params));
       expect(await response.json()).toMatchObject({ id: 7, error: { code: -32602 } });
@@ -341,7 +366,7 @@ describe("what is no call", () => {
   );
 
   test("a body over the bound is refused with 413, with and without an announced length, and no more of it is read", async () => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const announced = await send(legacy(`{"x":"${"a".repeat(8_000_000)}"}`, { "Content-Length": "8000008" }));
     expect(announced.status).toBe(413);
     let pulled = 0;
@@ -359,7 +384,7 @@ describe("what is no call", () => {
   });
 
   test("a whole inline file in one chunk still fits a request, and gets the envelope", async () => {
-    const { send } = await bareEndpoint();
+    const { send } = bareEndpoint();
     const data = "A".repeat(Math.ceil(4_194_304 / 3) * 4);
     const params = { name: "upload_write", arguments: { handle: `fh_${"a".repeat(32)}`, offset: 0, data } };
     const response = await send(modern("tools/call", params));

@@ -69,7 +69,7 @@ describe.each(clientKinds)("%s", (kind) => {
       name: "données 1.bin",
       size: 20_000,
     });
-    const lifeMs = Date.parse(download.facts.urlExpiresAt) - Date.now();
+    const lifeMs = Date.parse(String(download.facts.expiresAt)) - Date.now();
     expect(lifeMs).toBeGreaterThan(30_000);
     expect(lifeMs).toBeLessThanOrEqual(61_000);
     const file = await engine.openDownload(ticketOf(download.facts.url));

@@ -39,7 +39,7 @@ const strange: readonly unknown[] = [
   {},
   [[[[[]]]]],
   { toString: 1, valueOf: null, constructor: {}, __proto__: 1 },
-  "${jndi:ldap://x}",
+  "%{jndi:ldap://x}",
   "'; DROP TABLE uploads; --",
   "2026-07-28T00:00:00Z",
 ];

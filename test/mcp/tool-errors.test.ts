@@ -104,6 +104,10 @@ const cases: Partial<Record<ErrorCode, Case["run"]>> = {
       code: "client_path_not_reachable",
       param: "data",
     });
+    for (const damaged of ["/9j/4AAQSkZJRgABAQEASABIAA", "/9j/4AAQ\nSkZJ.", "abc/de", "////-"]) {
+      const error = await failure(client, "upload_write", { handle: unknown, offset: 0, data: damaged });
+      expect(error.code, damaged).toBe("invalid_base64");
+    }
     const error = await failure(client, "file_read", { handle: "/tmp/x.csv" });
     expect(await repair(client, error)).toMatchObject({ status: "receiving", filename: "x.csv" });
     return error;
@@ -362,6 +366,7 @@ const raisedElsewhere: readonly ErrorCode[] = [
   "unknown_task",
   "rate_limited",
   "task_not_waiting",
+  "task_failed",
   "task_interrupted",
   "unsupported_version",
   "unsupported_media_type",

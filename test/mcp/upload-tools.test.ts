@@ -293,10 +293,28 @@ describe("upload_status", () => {
     expect((await waiting).status).toMatch(/verifying|complete/);
   });
 
+  test("does not wait where only the caller can change the status", async () => {
+    const { url } = await startMcpServer();
+    const client = await connect(clientKinds[0], url);
+    const { handle } = await facts(client, "upload_create", {
+      filename: "a",
+      size: 5,
+      sha256: "0".repeat(64),
+    });
+    await failure(client, "upload_write", { handle, offset: 0, data: "aGVsbG8=" });
+    const start = performance.now();
+    expect(await facts(client, "upload_status", { handle, waitMs: 40_000 })).toMatchObject({
+      status: "mismatch",
+    });
+    expect(performance.now() - start).toBeLessThan(10_000);
+  });
+
   test("tells the digest of the bytes received so far when asked", async () => {
     const { url } = await startMcpServer();
     const client = await connect(clientKinds[0], url);
     const { handle } = await facts(client, "upload_create", { filename: "a", size: 10 });
+    const nothing = await facts(client, "upload_status", { handle, prefixDigest: true });
+    expect(nothing.prefix).toEqual({ bytes: 0, sha256: sha256(Buffer.alloc(0)) });
     await facts(client, "upload_write", { handle, offset: 0, data: "aGVsbG8=" });
     const status = await facts(client, "upload_status", { handle, prefixDigest: true });
     expect(status.prefix).toEqual({ bytes: 5, sha256: sha256(Buffer.from("hello")) });

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import request from "supertest";
 import { describe, expect, test } from "vitest";
-import { ListenError, listen } from "../../src/server/listen.ts";
+import { listen } from "../../src/server/listen.ts";
+import { ListenError } from "../../src/server/listen-error.ts";
 import { RawConnection } from "../support/http-server.ts";
 import { startTestServer } from "../support/running-server.ts";
 import { created, head, offsetMedia } from "../support/tus-requests.ts";
@@ -122,7 +123,9 @@ describe("stopping", () => {
       "Upload-Offset: 0",
       `Content-Type: ${offsetMedia}`,
       "Content-Length: 100000",
+      "Expect: 100-continue",
     );
+    await raw.until(/100 Continue/);
     raw.write(Buffer.alloc(60_000, 7));
     await waitUntil(() => raw.socket.bytesWritten > 60_000 && raw.socket.writableLength === 0);
     // The bytes have arrived once another request has been answered.

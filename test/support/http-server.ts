@@ -42,7 +42,7 @@ export interface FilesServer {
   close(): Promise<void>;
 }
 
-export const testLimits: TransferLimits = {
+const testLimits: TransferLimits = {
   maxFileBytes: 2 ** 40,
   inlineChunkBytes: 262_144,
   inlineFileBytes: 4_194_304,

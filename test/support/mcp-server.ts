@@ -32,7 +32,7 @@ export interface TestMcpServer {
 }
 
 export async function startMcpServer(options: TestServerOptions = {}): Promise<TestMcpServer> {
-  const store = await openTestStore(options);
+  const store = await openTestStore({ fsync: "never", ...options });
   const app = new Hono();
   const { port, stop } = await listen(app.fetch);
   const publicUrl = `http://127.0.0.1:${port}`;
@@ -75,7 +75,7 @@ function listen(
   });
 }
 
-export interface CallResult {
+interface CallResult {
   readonly isError: boolean;
   readonly facts: Facts;
   /** Types of the content items. */
@@ -101,6 +101,7 @@ export interface Facts {
     readonly retryAfterSeconds?: number;
     readonly requestId?: string;
     readonly upload?: { readonly put: string };
+    readonly commands?: { readonly curl: string };
   };
   readonly upload: { readonly tus: string; readonly put: string; readonly deferredLength?: boolean };
   readonly commands: { readonly curl: string };

@@ -438,7 +438,7 @@ describe("an upload of many segments", () => {
 function segmentsOf(dataDir: string, handle: string): number {
   const db = new DatabaseSync(path.join(dataDir, "state.sqlite"), { readOnly: true });
   try {
-    return Number(db.prepare("select count(*) as n from segment where handle = ? and length_bytes > 0").get(handle)?.["n"]);
+    return Number(db.prepare("select count(*) as n from segment join upload on upload.id = upload_id where handle = ? and length_bytes > 0").get(handle)?.["n"]);
   } finally {
     db.close();
   }

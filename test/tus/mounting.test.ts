@@ -1,3 +1,6 @@
+import { connect, createServer, type IncomingHttpHeaders } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { cors } from "hono/cors";
@@ -147,6 +150,54 @@ test("a middleware that reads the body of a download gets it", async () => {
     const { ticket } = await server.engine.mintDownload("local", handle, null);
     expect(await (await fetch(server.links.download(ticket, null))).text()).toBe("ABC");
   } finally {
+    await server.close();
+  }
+});
+
+test("works over HTTP/2", async () => {
+  const server = await startFilesServer();
+  const listener = createServer(getRequestListener(server.app.fetch));
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  const session = connect(`http://127.0.0.1:${(listener.address() as AddressInfo).port}`);
+  const ask = (headers: Record<string, string>, body?: Uint8Array) =>
+    new Promise<{ fields: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
+      const stream = session.request(headers, { endStream: body === undefined });
+      const pieces: Buffer[] = [];
+      let fields: IncomingHttpHeaders = {};
+      stream.on("response", (told) => {
+        fields = told;
+      });
+      stream.on("data", (piece: Buffer) => pieces.push(piece));
+      stream.on("end", () => resolve({ fields, body: Buffer.concat(pieces) })).on("error", reject);
+      if (body !== undefined) stream.end(body);
+    });
+  try {
+    const bytes = someBytes(1_000_000);
+    const made = await ask({
+      ":method": "POST",
+      ":path": "/files",
+      "tus-resumable": "1.0.0",
+      "upload-defer-length": "1",
+    });
+    expect(made.fields[":status"]).toBe(201);
+    const path = new URL(made.fields.location ?? "").pathname;
+    const missing = await ask({ ":method": "PUT", ":path": path });
+    expect(missing.fields[":status"]).toBe(411);
+    const put = await ask({ ":method": "PUT", ":path": path }, bytes);
+    expect(JSON.parse(put.body.toString())).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+    const { ticket } = await server.engine.mintDownload(
+      "local",
+      String(put.fields["longshore-handle"]),
+      null,
+    );
+    const got = await ask({
+      ":method": "GET",
+      ":path": new URL(server.links.download(ticket, null)).pathname,
+    });
+    expect([got.fields[":status"], sha256(got.body)]).toEqual([200, sha256(bytes)]);
+  } finally {
+    session.destroy();
+    listener.close();
     await server.close();
   }
 });

@@ -179,7 +179,64 @@ describe("HEAD on a ticket URL answers only 200, 404, 410, 422 or 423:", () => {
   });
 });
 
+describe("while the announced digest is still being computed", () => {
+  test("PATCH and PUT answer 423 with offset and Retry-After; POST answers 201 without an offset", async () => {
+    const verifying: Transfer = { ...someTransfer, status: "verifying" };
+    const slow = await startFilesServer({
+      wrapEngine: (engine) =>
+        new Proxy(engine, {
+          get(target, name) {
+            if (name === "head") return async () => verifying;
+            if (name === "append") return async () => ({ transfer: verifying, receivedBytes: 10 });
+            if (name === "createWith") {
+              return async () => ({ transfer: verifying, receivedBytes: 10, ticket: "abc", created: true });
+            }
+            const value: unknown = Reflect.get(target, name, target);
+            return typeof value === "function" ? value.bind(target) : value;
+          },
+        }),
+    });
+    try {
+      const url = `${slow.url}/files/abc`;
+      for (const response of [
+        await patch(url, 0, "0123456789"),
+        await fetch(url, { method: "PUT", body: "0123456789" }),
+      ]) {
+        expect(response.status).toBe(423);
+        expect(fieldsOf(response)).toMatchObject({
+          "retry-after": "1",
+          "upload-offset": "10",
+          "longshore-status": "verifying",
+        });
+      }
+      const made = await post(
+        slow.url,
+        { "Upload-Length": "10", "Content-Type": "application/offset+octet-stream" },
+        "0123456789",
+      );
+      expect([made.status, made.headers.get("location"), made.headers.get("upload-offset")]).toEqual([
+        201,
+        url,
+        null,
+      ]);
+    } finally {
+      await slow.close();
+    }
+  });
+});
+
 describe("DELETE", () => {
+  test("removes what is past its time, too", async () => {
+    const brief = await startFilesServer({ limits: { uploadTtlMs: -1000 } });
+    try {
+      const url = await created(brief.url, { "Upload-Length": "3" });
+      expect((await fetch(url, { method: "DELETE" })).status).toBe(204);
+      expect((await head(url)).status).toBe(404);
+    } finally {
+      await brief.close();
+    }
+  });
+
   test("removes the upload at any state: 204, then 404", async () => {
     for (const sent of ["", "ab", "abc"]) {
       const url = await created(server.url, { "Upload-Length": "3" });

@@ -11,7 +11,7 @@ export const fileDownload = defineTool({
   name: "file_download",
   title: "Get a download URL",
   description: `Gets a large file out without passing its bytes through this conversation: gives a URL and a curl line to run where the file is wanted. Use it for anything larger than a few kilobytes.
-The URL needs no login and lets anyone who has it read this one file until urlExpiresAt. Downloads resume, and sha256 tells whether the copy is right.`,
+The URL needs no login and lets anyone who has it read this one file until expiresAt. Downloads resume, and sha256 tells whether the copy is right.`,
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   inputSchema: z.object({
     handle: handleArgument,
@@ -26,7 +26,8 @@ The URL needs no login and lets anyone who has it read this one file until urlEx
     ...transferFactSchemas,
     filename: z.string().optional(),
     url: z.string().optional(),
-    urlExpiresAt: z.string().optional(),
+    expiresAt: z.string().optional().describe("Until then the URL works."),
+    fileExpiresAt: z.string().optional(),
     sha256: sha256Fact,
     commands: commandsFact,
     allowHost: z.string().optional(),
@@ -40,12 +41,14 @@ The URL needs no login and lets anyone who has it read this one file until urlEx
     );
     const { filename, contentType, sizeBytes, sha256 } = transfer;
     const url = links.download(ticket, filename);
+    const { expiresAt: fileExpiresAt, ...file } = transferFacts(transfer);
     return {
       facts: {
-        ...transferFacts(transfer),
+        ...file,
         ...(filename !== null && { filename }),
         url,
-        urlExpiresAt: expiresAt.toISOString(),
+        expiresAt: expiresAt.toISOString(),
+        ...(fileExpiresAt !== undefined && { fileExpiresAt }),
         ...(sha256 !== null && { sha256 }),
         commands: { curl: links.curlDownload(ticket, filename) },
         allowHost: links.allowHost,

@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { Transfer } from "../../transfer/engine.ts";
+import type { PrefixDigest, Transfer } from "../../transfer/engine.ts";
 import { handleArgument, requireHandle } from "../handle-argument.ts";
 import { outputSchema, sha256Fact, transferFactSchemas } from "../output-schema.ts";
 import { defineTool } from "../tool-definition.ts";
@@ -7,6 +8,8 @@ import { nextStepFor, transferFacts } from "../transfer-facts.ts";
 
 /** What is left for a prefix digest, of the 45 s that a call may take, after the longest wait. */
 const callBudgetMs = 43_000;
+
+const emptyPrefix: PrefixDigest = { bytes: 0, sha256: createHash("sha256").digest("hex") };
 
 export const uploadStatus = defineTool({
   name: "upload_status",
@@ -34,10 +37,14 @@ Status is receiving, verifying, complete, mismatch (all bytes are here, but the 
     secondsLeft: z.number().optional(),
     prefix: z.looseObject({ bytes: z.number().optional(), sha256: z.string().optional() }).optional(),
   }),
-  async handler({ handle, waitMs, prefixDigest }, { engine, principal, signal }) {
+  async handler({ handle, waitMs, prefixDigest }, context) {
+    const { engine, principal } = context;
     const startMs = performance.now();
     const id = requireHandle(handle);
-    const transfer = await engine.status(principal, id, { waitMs: waitMs ?? 0, signal });
+    let transfer = await engine.status(principal, id);
+    // Everything else changes only when the caller does something: to wait for it would be a wait for oneself.
+    if (waitMs !== undefined && /^(?:receiving|verifying)$/.test(transfer.status))
+      transfer = await engine.status(principal, id, { waitMs, signal: context.signal });
     const facts = {
       ...transferFacts(transfer),
       ...(transfer.filename !== null && { filename: transfer.filename }),
@@ -46,7 +53,8 @@ Status is receiving, verifying, complete, mismatch (all bytes are here, but the 
       ...(transfer.completedAt !== null && { completedAt: transfer.completedAt.toISOString() }),
     };
     if (prefixDigest !== true) return { facts: { ...facts, nextStep: nextStepFor(transfer) } };
-    const prefix = await engine.prefixDigest(principal, id, callBudgetMs - (performance.now() - startMs));
+    const leftMs = callBudgetMs - (performance.now() - startMs);
+    const prefix = transfer.offset === 0 ? emptyPrefix : await engine.prefixDigest(principal, id, leftMs);
     return { facts: { ...facts, prefix, nextStep: nextStepFor(transfer) } };
   },
 });

@@ -4,11 +4,14 @@ import * as z from "zod";
 import { TransferError } from "../../errors.ts";
 import { decodeBase64 } from "../../integrity/base64.ts";
 import type { Transfer } from "../../transfer/engine.ts";
-import { handleArgument, looksLikePath, pathNotReachable, requireHandle } from "../handle-argument.ts";
+import { handleArgument, pathNotReachable, requireHandle } from "../handle-argument.ts";
 import { outputSchema, sha256Fact, transferFactSchemas } from "../output-schema.ts";
 import { defineTool, type ToolContext } from "../tool-definition.ts";
 import { nextStepFor, transferFacts } from "../transfer-facts.ts";
 import { uploadUrls } from "../upload-invitation.ts";
+
+/** A path sent as data, and no damaged base64, which may well begin with a slash: that of every JPEG does. */
+const pathAsData = /^(?=.*[.\\:~])(?:file:|~|\.{0,2}\/|[a-z]:[\\/]|\\\\).{1,1023}$/i;
 
 export const uploadWrite = defineTool({
   name: "upload_write",
@@ -69,7 +72,7 @@ Set final on the last chunk where the size was not given. offset 0 after a check
 function chunkOf(data: string, maxBytes: number): Buffer {
   // Four characters for three bytes: what is far too long is not decoded at all.
   const tooLarge = data.length > Math.ceil(maxBytes / 3) * 4;
-  if (!tooLarge && data.length % 4 !== 0 && looksLikePath(data)) throw pathNotReachable(data, "data");
+  if (!tooLarge && pathAsData.test(data)) throw pathNotReachable(data, "data");
   const bytes = tooLarge ? null : decodeBase64(data, "data");
   if (bytes !== null && bytes.length <= maxBytes) return bytes;
   throw new TransferError("chunk_too_large", `A chunk has at most ${maxBytes} bytes.`, {

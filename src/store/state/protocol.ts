@@ -35,6 +35,7 @@ export type FromWorker =
   | { readonly kind: "changed" };
 
 export interface WorkerSettings {
+  /** Absolute. */
   readonly dataDir: string;
   readonly fsync: "always" | "never";
   readonly processId: string;

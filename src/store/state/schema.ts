@@ -3,6 +3,7 @@
  * sizes bytes; truth is 0 or 1. The migrations of each database create exactly these columns.
  */
 
+import type { Generated } from "kysely";
 import type {
   ConcatRole,
   ProcessRecord,
@@ -15,7 +16,9 @@ import type {
 import type { LeaseRequestKind } from "../../transfer/state-store.ts";
 import type { TaskTables } from "./tasks/tables.ts";
 
-export interface UploadTable {
+export interface UploadRow {
+  /** Within the database only: what belongs to an upload names it by this, and so lies together. */
+  id: number;
   handle: string;
   principal: string;
   status: StoredStatus;
@@ -42,7 +45,7 @@ export interface UploadTable {
 }
 
 export interface SegmentTable {
-  handle: string;
+  upload_id: number;
   generation: number;
   seq: number;
   start_bytes: number;
@@ -54,9 +57,9 @@ export interface SegmentTable {
 
 export interface TicketTable {
   hash: string;
-  handle: string;
+  upload_id: number;
   kind: TicketKind;
-  /** Order of making among the tickets of one handle and kind. */
+  /** Order of making among the tickets of one upload and kind. */
   seq: number;
   generation: number;
   created_at: number;
@@ -68,7 +71,7 @@ export interface IdempotencyTable {
   tool: string;
   key: string;
   arguments_hash: string;
-  handle: string;
+  upload_id: number;
 }
 
 /** Blobs to remove: those here that no segment names, once they have been here long enough. */
@@ -92,7 +95,7 @@ export interface ProcessTable {
 }
 
 export interface StateTables extends TaskTables {
-  upload: UploadTable;
+  upload: Omit<UploadRow, "id"> & { id: Generated<number> };
   segment: SegmentTable;
   ticket: TicketTable;
   idempotency: IdempotencyTable;
@@ -102,17 +105,17 @@ export interface StateTables extends TaskTables {
 }
 
 /** Past its time, and nobody is writing to it. */
-export const isDue = (row: Pick<UploadTable, "expires_at" | "lease_active">, now: number): boolean =>
+export const isDue = (row: Pick<UploadRow, "expires_at" | "lease_active">, now: number): boolean =>
   row.expires_at !== null && row.expires_at <= now && row.lease_active === 0;
 
 /** What a record counts against its principal's quota. */
-export const countedBytes = (row: Pick<UploadTable, "size_bytes" | "offset_bytes">): number =>
+export const countedBytes = (row: Pick<UploadRow, "size_bytes" | "offset_bytes">): number =>
   row.size_bytes ?? row.offset_bytes;
 
 export const expiryFrom = (now: number, ttlMs: number | null): number | null =>
   ttlMs === null ? null : now + ttlMs;
 
-export const toUpload = (row: UploadTable): UploadRecord => ({
+export const toUpload = (row: UploadRow): UploadRecord => ({
   handle: row.handle,
   principal: row.principal,
   status: row.status,
@@ -135,8 +138,8 @@ export const toUpload = (row: UploadTable): UploadRecord => ({
   concat: row.concat,
 });
 
-export const toSegment = (row: SegmentTable): SegmentRecord => ({
-  handle: row.handle,
+export const toSegment = (handle: string, row: SegmentTable): SegmentRecord => ({
+  handle,
   generation: row.generation,
   seq: row.seq,
   start: row.start_bytes,
@@ -146,9 +149,9 @@ export const toSegment = (row: SegmentTable): SegmentRecord => ({
   fence: row.fence,
 });
 
-export const toTicket = (row: TicketTable): TicketRecord => ({
+export const toTicket = (handle: string, row: TicketTable): TicketRecord => ({
   hash: row.hash,
-  handle: row.handle,
+  handle,
   kind: row.kind,
   generation: row.generation,
   createdAt: row.created_at,

@@ -3,6 +3,7 @@
  * once. Beside it lie `state.lock.sqlite` (held while opening), `processes/` (one lock for each process) and `FORMAT`.
  */
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import type { TaskState } from "../../tasks/state-store.ts";
 import type { ChangeFeed, Liveness, TransferState } from "../../transfer/state-store.ts";
 import { WorkerClient } from "./worker-client.ts";
@@ -109,7 +110,7 @@ export async function openSqliteState({
   report = () => {},
 }: SqliteStateOptions): Promise<SqliteState> {
   const processId = `p_${randomBytes(16).toString("hex")}`;
-  const client = await WorkerClient.open({ dataDir, fsync, processId }, report);
+  const client = await WorkerClient.open({ dataDir: resolve(dataDir), fsync, processId }, report);
   const operations = remote<TransferState>(client, "transfers", transferMethods);
 
   const transfers: TransferState = {

@@ -53,10 +53,18 @@ function serve(port: MessagePort, settings: WorkerSettings, { connection, lock }
     if (watch !== null) clearInterval(watch);
     watch = null;
     if (!on) return;
-    let seen = connection.pragma("data_version");
+    // Hindered for a moment (by a process that closes, say), it looks again the next time.
+    const look = (): unknown => {
+      try {
+        return connection.pragma("data_version");
+      } catch {
+        return null;
+      }
+    };
+    let seen = look();
     watch = setInterval(() => {
-      const version = connection.pragma("data_version");
-      if (version === seen) return;
+      const version = look();
+      if (version === null || version === seen) return;
       seen = version;
       post({ kind: "changed" });
     }, watchMs);

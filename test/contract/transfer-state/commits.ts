@@ -221,13 +221,13 @@ export function commits(under: () => StateUnderTest): void {
     expect([...one, ...two].map(({ handle }) => handle).sort()).toEqual(
       uploads.map(({ handle }) => handle).sort(),
     );
-    expect(one).toHaveLength(3);
+    expect([one.length, two.length].sort()).toEqual([2, 3]);
     for (const upload of one) {
       expect(upload).toMatchObject({ status: "verifying", leaseOwner: "p_new", leaseActive: true, fence: 2 });
       await expectUnchanged(state, upload);
     }
     await state.removeProcess("p_new");
-    expect(await state.claimVerifications("p_last", [], 10)).toHaveLength(3);
+    expect(await state.claimVerifications("p_last", [], 10)).toHaveLength(one.length);
   });
 
   it("a mismatch starts over at 0 in a new generation with one new ticket", async () => {

@@ -103,6 +103,22 @@ export function listing(under: () => StateUnderTest): void {
     expect(await page()).toHaveLength(8);
   });
 
+  it("the complete ones of all principals are gone through in the order of their handles, partials included", async () => {
+    const { state } = under();
+    const complete = [
+      await finished(state, "complete"),
+      await finished(state, "complete", 10, { principal: "bob" }),
+      await finished(state, "complete", 10, { concat: "partial" }),
+    ];
+    await finished(state, "mismatch");
+    await created(state);
+    const order = handles(complete).sort();
+    expect(handles(await state.completeUploads(null, 10))).toEqual(order);
+    expect(handles(await state.completeUploads(null, 2))).toEqual(order.slice(0, 2));
+    expect(handles(await state.completeUploads(order[1] ?? "", 2))).toEqual(order.slice(2));
+    expect(await state.completeUploads(order[2] ?? "", 2)).toEqual([]);
+  });
+
   it("the expired ones are listed page by page too", async () => {
     const { state, passTime } = under();
     const uploads = await Promise.all(Array.from({ length: 9 }, () => created(state, { ttlMs: hourMs })));

@@ -3,14 +3,15 @@
  * released is never edited, and steps only add: a process of the version before must be able to read on until it
  * notices (at its next write) that it is too old.
  *
- * The keys of small rows are the tables themselves (WITHOUT ROWID). `upload` has wide rows and several indices, so it
- * keeps a rowid: its indices stay narrow and its rows are appended. Partial indices hold only the few rows that their
- * queries look for, so that a million finished files cost them nothing.
+ * Handles, tickets and blobs are random, so an index over one of them takes a page somewhere else for each new record,
+ * and pages are what a commit costs: what belongs to an upload names it by a number that rises, and so is appended.
+ * Partial indices hold only the few rows that their queries look for, so that a million finished files cost them nothing.
  */
 export const migrations: readonly string[] = [
   `
   CREATE TABLE upload (
-    handle TEXT NOT NULL PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
+    handle TEXT NOT NULL UNIQUE,
     principal TEXT NOT NULL,
     status TEXT NOT NULL,
     filename TEXT,
@@ -42,7 +43,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX upload_verifying ON upload (lease_owner) WHERE status = 'verifying';
 
   CREATE TABLE segment (
-    handle TEXT NOT NULL REFERENCES upload (handle),
+    upload_id INTEGER NOT NULL REFERENCES upload (id),
     generation INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     start_bytes INTEGER NOT NULL,
@@ -50,20 +51,20 @@ export const migrations: readonly string[] = [
     blob TEXT NOT NULL,
     blob_offset INTEGER NOT NULL,
     fence INTEGER NOT NULL,
-    PRIMARY KEY (handle, generation, seq)
+    PRIMARY KEY (upload_id, generation, seq)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX segment_blob ON segment (blob);
 
   CREATE TABLE ticket (
     hash TEXT NOT NULL PRIMARY KEY,
-    handle TEXT NOT NULL REFERENCES upload (handle) ON DELETE CASCADE,
+    upload_id INTEGER NOT NULL REFERENCES upload (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,
     seq INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX ticket_handle ON ticket (handle, kind, seq);
+  CREATE INDEX ticket_upload ON ticket (upload_id, kind, seq);
   CREATE INDEX ticket_expiry ON ticket (expires_at) WHERE expires_at IS NOT NULL;
 
   CREATE TABLE idempotency (
@@ -71,10 +72,10 @@ export const migrations: readonly string[] = [
     tool TEXT NOT NULL,
     key TEXT NOT NULL,
     arguments_hash TEXT NOT NULL,
-    handle TEXT NOT NULL REFERENCES upload (handle) ON DELETE CASCADE,
+    upload_id INTEGER NOT NULL REFERENCES upload (id) ON DELETE CASCADE,
     PRIMARY KEY (principal, tool, key)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX idempotency_handle ON idempotency (handle);
+  CREATE INDEX idempotency_upload ON idempotency (upload_id);
 
   CREATE TABLE garbage (
     blob TEXT NOT NULL PRIMARY KEY,

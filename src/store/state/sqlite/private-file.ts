@@ -1,12 +1,41 @@
 /** Files that only their owner may read, from the first instant of their life. */
 import { randomBytes } from "node:crypto";
-import { constants, copyFileSync, existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
 
 const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
 
-export function makePrivateDir(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+function syncDir(path: string): void {
+  const dir = openSync(path, "r");
+  try {
+    fsyncSync(dir);
+  } finally {
+    closeSync(dir);
+  }
+}
+
+/** Makes the folder and those above it where they are missing; `durable`: they survive a power cut from now on. */
+export function makePrivateDir(path: string, durable: boolean): void {
+  const topmost = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (topmost === undefined || !durable) return;
+  const highest = dirname(topmost);
+  let dir = path;
+  do {
+    dir = dirname(dir);
+    syncDir(dir);
+  } while (dir !== highest && dir !== dirname(dir));
 }
 
 /**

@@ -42,7 +42,7 @@ export class ProcessLock {
   #inode: number;
 
   constructor(dataDir: string, processId: string) {
-    makePrivateDir(lockDir(dataDir));
+    makePrivateDir(lockDir(dataDir), false);
     this.#path = lockFile(dataDir, processId);
     makePrivateFile(this.#path);
     this.#database = lockExclusively(this.#path);

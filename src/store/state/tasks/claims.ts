@@ -4,7 +4,14 @@
  *
  * Rejected: one statement over all kinds (`kind in (…) order by principal`) sorts every ready task of those kinds.
  */
-import type { ClaimedTask, ClaimQuery, HeldTask, Lease, Outlook } from "../../../tasks/state-store.ts";
+import type {
+  ClaimedTask,
+  ClaimQuery,
+  HeldTask,
+  Lease,
+  Outlook,
+  ReleaseWake,
+} from "../../../tasks/state-store.ts";
 import { first, type Op, type OpContext, oneOff, prepared, rows, run } from "../operation.ts";
 import { heartbeat } from "../transfers/processes.ts";
 import { answeredOf } from "./questions.ts";
@@ -81,12 +88,7 @@ const wakeDue = prepared((db, p: { now: number; limit: number }) =>
     .updateTable("task")
     .set((eb) => ({ ready_at: p.now, wake_at: eb.lit(null) }))
     .where("task_id", "in", (eb) =>
-      eb
-        .selectFrom("task")
-        .select("task_id")
-        .where("wake_at", "<=", p.now)
-        .orderBy("wake_at")
-        .limit(p.limit),
+      eb.selectFrom("task").select("task_id").where("wake_at", "<=", p.now).orderBy("wake_at").limit(p.limit),
     ),
 );
 
@@ -178,7 +180,7 @@ export function* claimTasks(
   context: OpContext,
   query: ClaimQuery,
   deadlineError: string,
-): Op<{ claimed: ClaimedTask[]; lastPrincipal: string }> {
+): Op<{ claimed: ClaimedTask[]; lastPrincipal: string; now: number }> {
   const { now } = context;
   const { owner, kinds, limit, perPrincipal } = query;
   for (const row of yield* rows(overdue(context, { now, limit: maxDue }))) {
@@ -208,12 +210,21 @@ export function* claimTasks(
     fruitless = 0;
   }
   if (claimed.length > 0) yield* heartbeat(context, owner);
-  return { claimed, lastPrincipal };
+  return { claimed, lastPrincipal, now };
 }
 
 /** Ready again for whoever has its kind; what it waits for it finds open again. */
 const freeLease = prepared(
-  (db, p: { taskId: string; readyAt: number | null; wakeAt: number | null; crashes: number }) =>
+  (
+    db,
+    p: {
+      taskId: string;
+      readyAt: number | null;
+      wakeAt: number | null;
+      ranBefore: number;
+      crashes: number;
+    },
+  ) =>
     db
       .updateTable("task")
       .set((eb) => ({
@@ -222,6 +233,7 @@ const freeLease = prepared(
         called: eb.lit(0),
         ready_at: p.readyAt,
         wake_at: p.wakeAt,
+        ran_before: p.ranBefore,
         crashes: p.crashes,
       }))
       .where("task_id", "=", p.taskId),
@@ -236,19 +248,15 @@ export function* takeBack(context: OpContext, owners: readonly string[], limit: 
       yield* endTask(context, row, { status: "cancelled", result: null, error: null });
     } else {
       const { task_id: taskId, crashes } = row;
-      yield* run(
-        freeLease(context, { taskId, readyAt: context.now, wakeAt: null, crashes: crashes + 1 }),
-      );
+      const free = { taskId, readyAt: context.now, wakeAt: null, ranBefore: 1, crashes: crashes + 1 };
+      yield* run(freeLease(context, free));
     }
   }
   return found.length;
 }
 
-export function* releaseTask(
-  context: OpContext,
-  lease: Lease,
-  wake: "now" | { readonly names: readonly string[]; readonly inMs: number | null },
-): Op<boolean> {
+export function* releaseTask(context: OpContext, lease: Lease, wake: ReleaseWake): Op<boolean> {
+  const { now } = context;
   const { taskId } = lease;
   const row = yield* first(taskById(context, { taskId }));
   if (!holds(row, lease)) return false;
@@ -256,14 +264,17 @@ export function* releaseTask(
     yield* endTask(context, row, { status: "cancelled", result: null, error: null });
     return true;
   }
-  const { now } = context;
-  const { crashes } = row;
-  if (wake === "now" || (yield* answeredOf(context, taskId, wake.names)).length > 0) {
-    yield* run(freeLease(context, { taskId, readyAt: now, wakeAt: null, crashes }));
-  } else {
-    const wakeAt = wake.inMs === null ? null : now + wake.inMs;
-    yield* run(freeLease(context, { taskId, readyAt: null, wakeAt, crashes }));
-  }
+  const atOnce = typeof wake === "string" || (yield* answeredOf(context, taskId, wake.names)).length > 0;
+  const inMs = typeof wake === "string" ? null : wake.inMs;
+  yield* run(
+    freeLease(context, {
+      taskId,
+      readyAt: atOnce ? now : null,
+      wakeAt: atOnce || inMs === null ? null : now + inMs,
+      ranBefore: wake === "untouched" ? 0 : 1,
+      crashes: row.crashes,
+    }),
+  );
   return true;
 }
 

@@ -76,15 +76,17 @@ const unmark = prepared((db, p: { now: number; limit: number }) =>
 
 /** Everything else of the task goes with its row (ON DELETE CASCADE). */
 const removeRipe = prepared((db, p: { now: number; markedBefore: number; limit: number }) =>
-  db.deleteFrom("task").where("task_id", "in", (eb) =>
-    eb
-      .selectFrom("task")
-      .select("task_id")
-      .where("marked_at", "<=", p.markedBefore)
-      .where("expires_at", "<=", p.now)
-      .orderBy("marked_at")
-      .limit(p.limit),
-  ),
+  db
+    .deleteFrom("task")
+    .where("task_id", "in", (eb) =>
+      eb
+        .selectFrom("task")
+        .select("task_id")
+        .where("marked_at", "<=", p.markedBefore)
+        .where("expires_at", "<=", p.now)
+        .orderBy("marked_at")
+        .limit(p.limit),
+    ),
 );
 
 const mark = prepared((db, p: { now: number; limit: number }) =>

@@ -10,10 +10,7 @@ import { recordOf, taskById } from "./task-row.ts";
 /** Ids in one call: bounds the length of a statement. */
 const maxIds = 500;
 
-export function* findTask(
-  context: OpContext,
-  taskId: string,
-): Op<{ task: TaskRecord; now: number } | null> {
+export function* findTask(context: OpContext, taskId: string): Op<{ task: TaskRecord; now: number } | null> {
   const row = yield* first(taskById(context, { taskId }));
   return row && { task: yield* recordOf(context, row, true), now: context.now };
 }

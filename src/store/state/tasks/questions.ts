@@ -66,7 +66,9 @@ export function* askQuestion(context: OpContext, input: AskQuestion): Op<EnterOu
   const choices = input.choices === null ? null : JSON.stringify(input.choices);
   const { inputId, prompt, schema } = input;
   // Steps are counted and never removed, so their number orders the questions.
-  yield* run(insertQuestion(context, { taskId, inputId, seq: task.steps, name, prompt, choices, schema, now }));
+  yield* run(
+    insertQuestion(context, { taskId, inputId, seq: task.steps, name, prompt, choices, schema, now }),
+  );
   yield* run(countQuestion(context, { taskId, now }));
   return { kind: "ok", step, now };
 }

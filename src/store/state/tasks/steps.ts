@@ -6,7 +6,7 @@ import { type StepTable, toStep } from "./tables.ts";
 import { holds, taskById } from "./task-row.ts";
 
 /** Longer results are read one by one, so that taking up a task with many of them needs no more memory than one. */
-const inlineLength = 4_096;
+const inlineLength = 1_024;
 
 export const stepByName = prepared((db, p: { taskId: string; name: string }) =>
   db.selectFrom("step").selectAll().where("task_id", "=", p.taskId).where("name", "=", p.name),
@@ -40,12 +40,13 @@ const enterAgain = prepared((db, p: { taskId: string; name: string }) =>
     .where("name", "=", p.name),
 );
 
-const setEnd = prepared((db, p: Pick<StepTable, "task_id" | "name" | "state" | "failures" | "due_at" | "result">) =>
-  db
-    .updateTable("step")
-    .set({ state: p.state, failures: p.failures, due_at: p.due_at, result: p.result })
-    .where("task_id", "=", p.task_id)
-    .where("name", "=", p.name),
+const setEnd = prepared(
+  (db, p: Pick<StepTable, "task_id" | "name" | "state" | "failures" | "due_at" | "result">) =>
+    db
+      .updateTable("step")
+      .set({ state: p.state, failures: p.failures, due_at: p.due_at, result: p.result })
+      .where("task_id", "=", p.task_id)
+      .where("name", "=", p.name),
 );
 
 const forgetCrashes = prepared((db, p: { taskId: string }) =>
@@ -139,7 +140,9 @@ export function* endStep(
   const task = yield* first(taskById(context, { taskId }));
   if (!holds(task, input)) return { kind: "fenced" };
   const row = yield* first(stepByName(context, { taskId, name }));
-  if (row?.state !== "entered") throw new Error(`Step ${name} of ${taskId} has not been entered`);
+  if (row === null) throw new Error(`Step ${name} of ${taskId} has not been entered`);
+  // Recorded by this holder before, whose answer was lost.
+  if (row.state !== "entered") return { kind: "ok", now };
   const failures = end.state === "done" ? row.failures : row.failures + 1;
   yield* run(
     setEnd(context, {
@@ -158,7 +161,14 @@ export function* endStep(
 const progress = prepared(
   (
     db,
-    p: { taskId: string; owner: string; fence: number; message: string; fraction: number | null; now: number },
+    p: {
+      taskId: string;
+      owner: string;
+      fence: number;
+      message: string;
+      fraction: number | null;
+      now: number;
+    },
   ) =>
     db
       .updateTable("task")

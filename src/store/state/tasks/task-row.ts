@@ -42,10 +42,7 @@ export const holds = (row: TaskTable | null, lease: Lease): row is TaskTable =>
   row !== null && row.lease_owner === lease.owner && row.fence === lease.fence && row.ended_at === null;
 
 const setEnd = prepared(
-  (
-    db,
-    p: { taskId: string; status: FinishStatus; error: string | null; now: number; expiresAt: number },
-  ) =>
+  (db, p: { taskId: string; status: FinishStatus; error: string | null; now: number; expiresAt: number }) =>
     db
       .updateTable("task")
       .set((eb) => ({

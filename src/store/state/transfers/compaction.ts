@@ -1,5 +1,6 @@
 /** A finished upload in many segments becomes one in one. */
 import { first, type Op, type OpContext } from "../operation.ts";
+import { unlistGarbage } from "./garbage.ts";
 import { appendSegment, dropSegmentsBelow } from "./segments.ts";
 import { uploadByHandle } from "./upload-row.ts";
 
@@ -16,8 +17,9 @@ export function* replaceSegments(
       `${handle} has ${row.offset_bytes} bytes and cannot be replaced by ${segment.length}`,
     );
   }
-  yield* dropSegmentsBelow(context, handle, generation + 1);
+  yield* dropSegmentsBelow(context, row, generation + 1);
   const { blob, length } = segment;
   yield* appendSegment(context, { upload: row, seq: 0, start: 0, length, fence: row.fence, blob });
+  yield* unlistGarbage(context, blob);
   return true;
 }

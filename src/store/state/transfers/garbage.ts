@@ -54,7 +54,7 @@ export function* discardBlobs(context: OpContext, blobs: readonly string[]): Op<
   }
 }
 
-/** A blob that a segment names is not in the list, so that the list stays as short as the work to do. */
+/** For a blob that was announced and has its segment now: the list stays as short as the work to do. */
 export function* unlistGarbage(context: OpContext, blob: string): Op<void> {
   yield* run(deleteGarbage(context, { blob }));
 }

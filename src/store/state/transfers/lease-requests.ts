@@ -5,8 +5,8 @@ import { uploadByHandle } from "./upload-row.ts";
 
 const maxRequests = 1_000;
 
-const setRequest = prepared((db, p: { handle: string; request: LeaseRequestKind }) =>
-  db.updateTable("upload").set({ lease_request: p.request }).where("handle", "=", p.handle),
+const setRequest = prepared((db, p: { id: number; request: LeaseRequestKind }) =>
+  db.updateTable("upload").set({ lease_request: p.request }).where("id", "=", p.id),
 );
 
 const refuse = prepared((db, p: { handle: string; fence: number }) =>
@@ -40,7 +40,7 @@ export function* requestLease(
     return false;
   // The stronger request stays: whoever asked for the end waits for it.
   if (row.lease_request !== "end" && row.lease_request !== kind) {
-    yield* run(setRequest(context, { handle, request: kind }));
+    yield* run(setRequest(context, { id: row.id, request: kind }));
   }
   return true;
 }

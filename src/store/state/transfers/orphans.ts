@@ -7,7 +7,7 @@ import { lastSegment, setSegmentLength } from "./segments.ts";
 import { uploadByHandle } from "./upload-row.ts";
 import { addUsage } from "./usage.ts";
 
-const endOrphan = prepared((db, p: { handle: string; fence: number; offset: number }) =>
+const endOrphan = prepared((db, p: { id: number; fence: number; offset: number }) =>
   db
     .updateTable("upload")
     .set((eb) => ({
@@ -17,7 +17,7 @@ const endOrphan = prepared((db, p: { handle: string; fence: number; offset: numb
       lease_request: eb.lit(null),
       bytes_per_second: eb.lit(null),
     }))
-    .where("handle", "=", p.handle),
+    .where("id", "=", p.id),
 );
 
 export function* orphans(
@@ -40,7 +40,7 @@ export function* orphans(
   const result: { upload: UploadRecord; segment: SegmentRecord | null }[] = [];
   for (const row of found) {
     const segment = yield* lastSegment(context, row);
-    result.push({ upload: toUpload(row), segment: segment && toSegment(segment) });
+    result.push({ upload: toUpload(row), segment: segment && toSegment(row.handle, segment) });
   }
   return result;
 }
@@ -63,6 +63,6 @@ export function* adoptOrphan(
       if (row.size_bytes === null) yield* addUsage(context, row.principal, offset - row.offset_bytes, 0);
     }
   }
-  yield* run(endOrphan(context, { handle, fence: fence + 1, offset }));
+  yield* run(endOrphan(context, { id: row.id, fence: fence + 1, offset }));
   return true;
 }

@@ -2,19 +2,17 @@
 import { sql } from "kysely";
 import type { UploadRecord } from "../../../transfer/records.ts";
 import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
-import { countedBytes, toUpload, type UploadTable } from "../schema.ts";
+import { countedBytes, toUpload, type UploadRow } from "../schema.ts";
 import { dropSegmentsBelow } from "./segments.ts";
 import { uploadByHandle } from "./upload-row.ts";
 import { addUsage } from "./usage.ts";
 
-const deleteUpload = prepared((db, p: { handle: string }) =>
-  db.deleteFrom("upload").where("handle", "=", p.handle),
-);
+const deleteUpload = prepared((db, p: { id: number }) => db.deleteFrom("upload").where("id", "=", p.id));
 
 /** Tickets and the idempotency key go with the row (ON DELETE CASCADE). */
-function* dropUpload(context: OpContext, row: UploadTable): Op<void> {
-  yield* dropSegmentsBelow(context, row.handle, row.generation + 1);
-  yield* run(deleteUpload(context, { handle: row.handle }));
+function* dropUpload(context: OpContext, row: UploadRow): Op<void> {
+  yield* dropSegmentsBelow(context, row, row.generation + 1);
+  yield* run(deleteUpload(context, { id: row.id }));
   yield* addUsage(context, row.principal, -countedBytes(row), -1);
 }
 
@@ -37,10 +35,10 @@ const remark = prepared((db, p: { now: number; limit: number }) =>
   db
     .updateTable("upload")
     .set({ marked_at: p.now })
-    .where("handle", "in", (eb) =>
+    .where("id", "in", (eb) =>
       eb
         .selectFrom("upload")
-        .select("handle")
+        .select("id")
         .where("marked_at", "is not", null)
         .where("marked_at", ">", p.now)
         .limit(p.limit),
@@ -52,10 +50,10 @@ const unmark = prepared((db, p: { now: number; limit: number }) =>
   db
     .updateTable("upload")
     .set((eb) => ({ marked_at: eb.lit(null) }))
-    .where("handle", "in", (eb) =>
+    .where("id", "in", (eb) =>
       eb
         .selectFrom("upload")
-        .select("handle")
+        .select("id")
         .where("marked_at", "is not", null)
         .where("expires_at", ">", p.now)
         .limit(p.limit),
@@ -78,10 +76,10 @@ const mark = prepared((db, p: { now: number; limit: number }) =>
   db
     .updateTable("upload")
     .set({ marked_at: p.now })
-    .where("handle", "in", (eb) =>
+    .where("id", "in", (eb) =>
       eb
         .selectFrom("upload")
-        .select("handle")
+        .select("id")
         .where("expires_at", "is not", null)
         .where("expires_at", "<=", p.now)
         .where("marked_at", "is", sql.lit(null))

@@ -1,12 +1,12 @@
 /** Segment rows, and the rule that a blob which loses its last name becomes garbage. */
 import type { SegmentRecord } from "../../../transfer/records.ts";
 import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
-import { type SegmentTable, toSegment, type UploadTable } from "../schema.ts";
-import { discardBlobs, unlistGarbage } from "./garbage.ts";
+import { type SegmentTable, toSegment, type UploadRow } from "../schema.ts";
+import { discardBlobs } from "./garbage.ts";
 
 const insertSegment = prepared((db, p: SegmentTable) =>
   db.insertInto("segment").values({
-    handle: p.handle,
+    upload_id: p.upload_id,
     generation: p.generation,
     seq: p.seq,
     start_bytes: p.start_bytes,
@@ -17,46 +17,46 @@ const insertSegment = prepared((db, p: SegmentTable) =>
   }),
 );
 
-const lastOf = prepared((db, p: { handle: string; generation: number }) =>
+const lastOf = prepared((db, p: { id: number; generation: number }) =>
   db
     .selectFrom("segment")
     .selectAll()
-    .where("handle", "=", p.handle)
+    .where("upload_id", "=", p.id)
     .where("generation", "=", p.generation)
     .orderBy("seq", "desc")
     .limit((eb) => eb.lit(1)),
 );
 
-const segmentBySeq = prepared((db, p: { handle: string; generation: number; seq: number }) =>
+const segmentBySeq = prepared((db, p: { id: number; generation: number; seq: number }) =>
   db
     .selectFrom("segment")
     .selectAll()
-    .where("handle", "=", p.handle)
+    .where("upload_id", "=", p.id)
     .where("generation", "=", p.generation)
     .where("seq", "=", p.seq),
 );
 
-const updateLength = prepared((db, p: { handle: string; generation: number; seq: number; length: number }) =>
+const updateLength = prepared((db, p: { id: number; generation: number; seq: number; length: number }) =>
   db
     .updateTable("segment")
     .set({ length_bytes: p.length })
-    .where("handle", "=", p.handle)
+    .where("upload_id", "=", p.id)
     .where("generation", "=", p.generation)
     .where("seq", "=", p.seq),
 );
 
-const deleteBySeq = prepared((db, p: { handle: string; generation: number; seq: number }) =>
+const deleteBySeq = prepared((db, p: { id: number; generation: number; seq: number }) =>
   db
     .deleteFrom("segment")
-    .where("handle", "=", p.handle)
+    .where("upload_id", "=", p.id)
     .where("generation", "=", p.generation)
     .where("seq", "=", p.seq),
 );
 
-const deleteBelow = prepared((db, p: { handle: string; generation: number }) =>
+const deleteBelow = prepared((db, p: { id: number; generation: number }) =>
   db
     .deleteFrom("segment")
-    .where("handle", "=", p.handle)
+    .where("upload_id", "=", p.id)
     .where("generation", "<", p.generation)
     .returning("blob"),
 );
@@ -65,46 +65,41 @@ const segmentsOf = prepared((db, p: { handle: string }) =>
   db
     .selectFrom("segment")
     .innerJoin("upload", (join) =>
-      join
-        .onRef("upload.handle", "=", "segment.handle")
-        .onRef("upload.generation", "=", "segment.generation"),
+      join.onRef("upload.id", "=", "segment.upload_id").onRef("upload.generation", "=", "segment.generation"),
     )
     .selectAll("segment")
-    .where("segment.handle", "=", p.handle)
+    .where("upload.handle", "=", p.handle)
     .where("segment.length_bytes", ">", (eb) => eb.lit(0))
     .orderBy("segment.seq"),
 );
 
 export function* segments(context: OpContext, handle: string): Op<SegmentRecord[]> {
   const found = yield* rows(segmentsOf(context, { handle }));
-  return found.map(toSegment);
+  return found.map((row) => toSegment(handle, row));
 }
 
 interface Generation {
-  readonly handle: string;
+  readonly id: number;
   readonly generation: number;
 }
 
-export function* lastSegment(
-  context: OpContext,
-  { handle, generation }: Generation,
-): Op<SegmentTable | null> {
-  return yield* first(lastOf(context, { handle, generation }));
+export function* lastSegment(context: OpContext, { id, generation }: Generation): Op<SegmentTable | null> {
+  return yield* first(lastOf(context, { id, generation }));
 }
 
 export function* findSegment(
   context: OpContext,
-  { handle, generation }: Generation,
+  { id, generation }: Generation,
   seq: number,
 ): Op<SegmentTable | null> {
-  return yield* first(segmentBySeq(context, { handle, generation, seq }));
+  return yield* first(segmentBySeq(context, { id, generation, seq }));
 }
 
 /** A new segment of length 0 at the upload's offset. */
 export function* appendSegment(
   context: OpContext,
   input: {
-    readonly upload: Pick<UploadTable, "handle" | "generation" | "offset_bytes">;
+    readonly upload: Pick<UploadRow, "id" | "generation" | "offset_bytes">;
     readonly seq: number;
     readonly fence: number;
     readonly blob: string;
@@ -113,7 +108,7 @@ export function* appendSegment(
   },
 ): Op<SegmentTable> {
   const row: SegmentTable = {
-    handle: input.upload.handle,
+    upload_id: input.upload.id,
     generation: input.upload.generation,
     seq: input.seq,
     start_bytes: input.start ?? input.upload.offset_bytes,
@@ -123,24 +118,27 @@ export function* appendSegment(
     fence: input.fence,
   };
   yield* run(insertSegment(context, row));
-  yield* unlistGarbage(context, input.blob);
   return row;
 }
 
 export function* setSegmentLength(context: OpContext, segment: SegmentTable, length: number): Op<void> {
-  const { handle, generation, seq } = segment;
-  yield* run(updateLength(context, { handle, generation, seq, length }));
+  const { upload_id: id, generation, seq } = segment;
+  yield* run(updateLength(context, { id, generation, seq, length }));
 }
 
 export function* dropSegment(context: OpContext, segment: SegmentTable): Op<void> {
-  const { handle, generation, seq, blob } = segment;
-  yield* run(deleteBySeq(context, { handle, generation, seq }));
+  const { upload_id: id, generation, seq, blob } = segment;
+  yield* run(deleteBySeq(context, { id, generation, seq }));
   yield* discardBlobs(context, [blob]);
 }
 
 /** Removes the segments of all generations below this one. */
-export function* dropSegmentsBelow(context: OpContext, handle: string, generation: number): Op<void> {
-  const removed = yield* rows(deleteBelow(context, { handle, generation }));
+export function* dropSegmentsBelow(
+  context: OpContext,
+  { id }: Pick<UploadRow, "id">,
+  generation: number,
+): Op<void> {
+  const removed = yield* rows(deleteBelow(context, { id, generation }));
   yield* discardBlobs(
     context,
     removed.map(({ blob }) => blob),

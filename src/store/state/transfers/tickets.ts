@@ -2,7 +2,7 @@
 import type { UploadRecord } from "../../../transfer/records.ts";
 import type { NewTicket } from "../../../transfer/state-store.ts";
 import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
-import { expiryFrom, type TicketTable, toUpload } from "../schema.ts";
+import { expiryFrom, type TicketTable, toUpload, type UploadRow } from "../schema.ts";
 import { uploadByHandle } from "./upload-row.ts";
 
 const maxOfKind = 16;
@@ -10,7 +10,7 @@ const maxOfKind = 16;
 const insertTicket = prepared((db, p: TicketTable) =>
   db.insertInto("ticket").values({
     hash: p.hash,
-    handle: p.handle,
+    upload_id: p.upload_id,
     kind: p.kind,
     seq: p.seq,
     generation: p.generation,
@@ -19,11 +19,11 @@ const insertTicket = prepared((db, p: TicketTable) =>
   }),
 );
 
-const ticketsOfKind = prepared((db, p: { handle: string; kind: NewTicket["kind"] }) =>
+const ticketsOfKind = prepared((db, p: { id: number; kind: NewTicket["kind"] }) =>
   db
     .selectFrom("ticket")
     .select(["hash", "seq"])
-    .where("handle", "=", p.handle)
+    .where("upload_id", "=", p.id)
     .where("kind", "=", p.kind)
     .orderBy("seq"),
 );
@@ -32,8 +32,8 @@ const deleteTicket = prepared((db, p: { hash: string }) =>
   db.deleteFrom("ticket").where("hash", "=", p.hash),
 );
 
-const deleteTicketsOf = prepared((db, p: { handle: string }) =>
-  db.deleteFrom("ticket").where("handle", "=", p.handle),
+const deleteTicketsOf = prepared((db, p: { id: number }) =>
+  db.deleteFrom("ticket").where("upload_id", "=", p.id),
 );
 
 const deleteStale = prepared((db, p: { before: number; limit: number }) =>
@@ -54,15 +54,14 @@ const deleteStale = prepared((db, p: { before: number; limit: number }) =>
 /** Adds a ticket and lets the oldest of its kind go where there are too many. `first`: the record is new and has none. */
 export function* issueTicket(
   context: OpContext,
-  handle: string,
-  generation: number,
+  { id, generation }: Pick<UploadRow, "id" | "generation">,
   ticket: NewTicket,
   place: "first" | "next" = "next",
 ): Op<void> {
   const { hash, kind } = ticket;
   let seq = 0;
   if (place === "next") {
-    const held = yield* rows(ticketsOfKind(context, { handle, kind }));
+    const held = yield* rows(ticketsOfKind(context, { id, kind }));
     seq = (held.at(-1)?.seq ?? -1) + 1;
     for (const old of held.slice(0, Math.max(0, held.length + 1 - maxOfKind))) {
       yield* run(deleteTicket(context, { hash: old.hash }));
@@ -72,7 +71,7 @@ export function* issueTicket(
   yield* run(
     insertTicket(context, {
       hash,
-      handle,
+      upload_id: id,
       kind,
       seq,
       generation,
@@ -90,12 +89,12 @@ export function* addTicket(
 ): Op<{ upload: UploadRecord; now: number } | null> {
   const row = yield* first(uploadByHandle(context, { handle }));
   if (row === null || (principal !== null && row.principal !== principal)) return null;
-  yield* issueTicket(context, handle, row.generation, ticket);
+  yield* issueTicket(context, row, ticket);
   return { upload: toUpload(row), now: context.now };
 }
 
-export function* dropTickets(context: OpContext, handle: string): Op<void> {
-  yield* run(deleteTicketsOf(context, { handle }));
+export function* dropTickets(context: OpContext, { id }: Pick<UploadRow, "id">): Op<void> {
+  yield* run(deleteTicketsOf(context, { id }));
 }
 
 export function* removeStaleTickets(context: OpContext, graceMs: number, limit: number): Op<number> {

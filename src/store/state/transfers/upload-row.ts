@@ -1,6 +1,6 @@
 /** The one row of an upload: how it is found, and how a lease on it ends. */
 import { prepared } from "../operation.ts";
-import type { UploadTable } from "../schema.ts";
+import type { UploadRow } from "../schema.ts";
 
 export const uploadByHandle = prepared((db, p: { handle: string }) =>
   db.selectFrom("upload").selectAll().where("handle", "=", p.handle),
@@ -8,8 +8,8 @@ export const uploadByHandle = prepared((db, p: { handle: string }) =>
 
 /** What is decided when an upload changes its state for good; its indices are all rewritten, so not for every write. */
 type StateColumns = Pick<
-  UploadTable,
-  | "handle"
+  UploadRow,
+  | "id"
   | "status"
   | "size_bytes"
   | "offset_bytes"
@@ -42,13 +42,11 @@ export const updateState = prepared((db, p: StateColumns) =>
       marked_at: eb.lit(null),
       bytes_per_second: eb.lit(null),
     }))
-    .where("handle", "=", p.handle),
+    .where("id", "=", p.id),
 );
 
-export type StateChange = StateColumns;
-
 /** The row as `updateState` leaves it. */
-export const withState = (row: UploadTable, change: Partial<StateColumns>): UploadTable => ({
+export const withState = (row: UploadRow, change: Partial<StateColumns>): UploadRow => ({
   ...row,
   ...change,
   lease_request: null,

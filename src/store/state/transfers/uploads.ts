@@ -9,7 +9,7 @@ import type {
   TransferStatusFilter,
 } from "../../../transfer/state-store.ts";
 import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
-import { expiryFrom, isDue, toSegment, toTicket, toUpload, type UploadTable } from "../schema.ts";
+import { expiryFrom, isDue, toSegment, toTicket, toUpload, type UploadRow } from "../schema.ts";
 import { appendSegment } from "./segments.ts";
 import { issueTicket } from "./tickets.ts";
 import { uploadByHandle } from "./upload-row.ts";
@@ -18,7 +18,7 @@ import { addUsage, checkQuota } from "./usage.ts";
 const uploadByKey = prepared((db, p: { principal: string; tool: string; key: string }) =>
   db
     .selectFrom("idempotency")
-    .innerJoin("upload", "upload.handle", "idempotency.handle")
+    .innerJoin("upload", "upload.id", "idempotency.upload_id")
     .selectAll("upload")
     .select("idempotency.arguments_hash")
     .where("idempotency.principal", "=", p.principal)
@@ -26,7 +26,7 @@ const uploadByKey = prepared((db, p: { principal: string; tool: string; key: str
     .where("idempotency.key", "=", p.key),
 );
 
-const insertUpload = prepared((db, p: UploadTable) =>
+const insertUpload = prepared((db, p: Omit<UploadRow, "id">) =>
   db
     .insertInto("upload")
     .values({
@@ -53,12 +53,13 @@ const insertUpload = prepared((db, p: UploadTable) =>
       bytes_per_second: p.bytes_per_second,
       concat: p.concat,
     })
-    .onConflict((conflict) => conflict.column("handle").doNothing()),
+    .onConflict((conflict) => conflict.column("handle").doNothing())
+    .returning("id"),
 );
 
 /** A key whose record has expired has ended with it, and is taken over by the new record. */
 const upsertKey = prepared(
-  (db, p: { principal: string; tool: string; key: string; argumentsHash: string; handle: string }) =>
+  (db, p: { principal: string; tool: string; key: string; argumentsHash: string; id: number }) =>
     db
       .insertInto("idempotency")
       .values({
@@ -66,12 +67,12 @@ const upsertKey = prepared(
         tool: p.tool,
         key: p.key,
         arguments_hash: p.argumentsHash,
-        handle: p.handle,
+        upload_id: p.id,
       })
       .onConflict((conflict) =>
         conflict.columns(["principal", "tool", "key"]).doUpdateSet((eb) => ({
           arguments_hash: eb.ref("excluded.arguments_hash"),
-          handle: eb.ref("excluded.handle"),
+          upload_id: eb.ref("excluded.upload_id"),
         })),
       ),
 );
@@ -85,7 +86,7 @@ export function* createUpload(context: OpContext, input: NewUpload): Op<CreateOu
     );
     if (known !== null && !isDue(known, now)) {
       if (known.arguments_hash !== idempotency.argumentsHash) return { kind: "conflict" };
-      yield* issueTicket(context, known.handle, known.generation, input.ticket);
+      yield* issueTicket(context, known, input.ticket);
       return { kind: "existing", upload: toUpload(known), now };
     }
   }
@@ -94,7 +95,7 @@ export function* createUpload(context: OpContext, input: NewUpload): Op<CreateOu
     files: 1,
   });
   if (exceeded !== null) return exceeded;
-  const row: UploadTable = {
+  const values: Omit<UploadRow, "id"> = {
     handle,
     principal,
     status: "receiving",
@@ -118,22 +119,23 @@ export function* createUpload(context: OpContext, input: NewUpload): Op<CreateOu
     bytes_per_second: null,
     concat: input.concat,
   };
-  const inserted = yield* run(insertUpload(context, row));
-  if (inserted === 0) return { kind: "taken" };
-  yield* issueTicket(context, handle, row.generation, input.ticket, "first");
-  if (idempotency !== null) yield* run(upsertKey(context, { principal, handle, ...idempotency }));
+  const inserted = yield* first(insertUpload(context, values));
+  if (inserted === null) return { kind: "taken" };
+  const row: UploadRow = { ...values, id: inserted.id };
+  yield* issueTicket(context, row, input.ticket, "first");
+  if (idempotency !== null) yield* run(upsertKey(context, { principal, id: row.id, ...idempotency }));
   yield* addUsage(context, principal, input.sizeBytes ?? 0, 1);
   const segment =
     begin === null
       ? null
       : yield* appendSegment(context, { upload: row, seq: 0, fence: row.fence, blob: begin.blob });
-  return { kind: "created", upload: toUpload(row), segment: segment && toSegment(segment), now };
+  return { kind: "created", upload: toUpload(row), segment: segment && toSegment(handle, segment), now };
 }
 
 const ticketWithUpload = prepared((db, p: { hash: string }) =>
   db
     .selectFrom("ticket")
-    .innerJoin("upload", "upload.handle", "ticket.handle")
+    .innerJoin("upload", "upload.id", "ticket.upload_id")
     .selectAll("upload")
     .select([
       "ticket.hash as ticket_hash",
@@ -149,9 +151,9 @@ const ticketWithUpload = prepared((db, p: { hash: string }) =>
 export function* findByTicket(context: OpContext, hash: string): Op<TicketView | null> {
   const row = yield* first(ticketWithUpload(context, { hash }));
   if (row === null) return null;
-  const ticket = toTicket({
+  const ticket = toTicket(row.handle, {
     hash: row.ticket_hash,
-    handle: row.handle,
+    upload_id: row.id,
     kind: row.ticket_kind,
     seq: row.ticket_seq,
     generation: row.ticket_generation,
@@ -201,7 +203,7 @@ const pageOfStatus = prepared((db, p: PageValues & { readonly status: string }) 
     .selectFrom("upload")
     .selectAll()
     .where("principal", "=", p.principal)
-    .where("status", "=", sql<UploadTable["status"]>`${p.status}`)
+    .where("status", "=", sql<UploadRow["status"]>`${p.status}`)
     .where("concat", "<>", sql.lit("partial"))
     .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
     .orderBy("created_at")
@@ -214,7 +216,7 @@ const livePageOfStatus = prepared((db, p: PageValues & { readonly status: string
     .selectFrom("upload")
     .selectAll()
     .where("principal", "=", p.principal)
-    .where("status", "=", sql<UploadTable["status"]>`${p.status}`)
+    .where("status", "=", sql<UploadRow["status"]>`${p.status}`)
     .where("concat", "<>", sql.lit("partial"))
     .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
     .where((eb) =>
@@ -273,14 +275,14 @@ export function* listUploads(
   const { now } = context;
   const { principal, status, limit, after } = query;
   const values = { principal, now, limit, createdAt: after?.createdAt ?? -1, handle: after?.handle ?? "" };
-  let page: readonly UploadTable[];
+  let page: readonly UploadRow[];
   if (status === "expired") {
     page = yield* rows(duePage(context, values));
   } else if (status !== null) {
     page = yield* rows(livePageOfStatus(context, { ...values, status }));
   } else {
     // One index serves both: the unfiltered list is the first rows of each status, merged.
-    const merged: UploadTable[] = [];
+    const merged: UploadRow[] = [];
     for (const one of everyStatus)
       merged.push(...(yield* rows(pageOfStatus(context, { ...values, status: one }))));
     merged.sort((a, b) => a.created_at - b.created_at || (a.handle < b.handle ? -1 : 1));

@@ -75,7 +75,7 @@ export function* startOver(
     expires_at: expiryFrom(context.now, ttlMs),
   });
   yield* run(updateState(context, next));
-  yield* dropTickets(context, handle);
-  yield* issueTicket(context, handle, next.generation, ticket, "first");
+  yield* dropTickets(context, row);
+  yield* issueTicket(context, next, ticket, "first");
   return { upload: toUpload(next), now: context.now };
 }

@@ -11,7 +11,7 @@ import {
   type SegmentTable,
   toSegment,
   toUpload,
-  type UploadTable,
+  type UploadRow,
 } from "../schema.ts";
 import {
   appendSegment,
@@ -24,7 +24,7 @@ import {
 import { updateState, uploadByHandle, withState } from "./upload-row.ts";
 import { addUsage, checkQuota } from "./usage.ts";
 
-const takeLease = prepared((db, p: { handle: string; owner: string; fence: number; size: number | null }) =>
+const takeLease = prepared((db, p: { id: number; owner: string; fence: number; size: number | null }) =>
   db
     .updateTable("upload")
     .set((eb) => ({
@@ -35,15 +35,15 @@ const takeLease = prepared((db, p: { handle: string; owner: string; fence: numbe
       size_bytes: p.size,
       marked_at: eb.lit(null),
     }))
-    .where("handle", "=", p.handle),
+    .where("id", "=", p.id),
 );
 
 interface Progress {
-  readonly handle: string;
+  readonly id: number;
   readonly size: number | null;
   readonly offset: number;
   readonly active: number;
-  readonly request: UploadTable["lease_request"];
+  readonly request: UploadRow["lease_request"];
   readonly updatedAt: number;
   readonly expiresAt: number | null;
   readonly bytesPerSecond: number | null;
@@ -62,7 +62,7 @@ const commitProgress = prepared((db, p: Progress) =>
       marked_at: eb.lit(null),
       bytes_per_second: p.bytesPerSecond,
     }))
-    .where("handle", "=", p.handle),
+    .where("id", "=", p.id),
 );
 
 const endLease = prepared((db, p: { handle: string; owner: string; fence: number }) =>
@@ -77,7 +77,7 @@ const endLease = prepared((db, p: { handle: string; owner: string; fence: number
 );
 
 /** Whether the caller's last lease is still the current one, so that it goes on in the same segment. */
-function* heldSegment(context: OpContext, row: UploadTable, input: BeginWrite): Op<SegmentTable | null> {
+function* heldSegment(context: OpContext, row: UploadRow, input: BeginWrite): Op<SegmentTable | null> {
   const { held, owner } = input;
   if (held === null || row.lease_active === 1 || row.lease_owner !== owner || row.fence !== held.fence)
     return null;
@@ -118,8 +118,8 @@ export function* beginWrite(context: OpContext, input: BeginWrite): Op<BeginOutc
     }
     segment = yield* appendSegment(context, { upload: row, seq, fence, blob: input.blob });
   }
-  yield* run(takeLease(context, { handle, owner, fence, size }));
-  const taken: UploadTable = {
+  yield* run(takeLease(context, { id: row.id, owner, fence, size }));
+  const taken: UploadRow = {
     ...row,
     lease_owner: owner,
     lease_active: 1,
@@ -128,11 +128,11 @@ export function* beginWrite(context: OpContext, input: BeginWrite): Op<BeginOutc
     size_bytes: size,
     marked_at: null,
   };
-  return { kind: "ok", upload: toUpload(taken), segment: toSegment(segment), now };
+  return { kind: "ok", upload: toUpload(taken), segment: toSegment(handle, segment), now };
 }
 
 /** What no engine may ask for; a fault of the program and not of its callers. */
-function assertCommit(row: UploadTable, segment: SegmentTable, input: CommitWrite): void {
+function assertCommit(row: UploadRow, segment: SegmentTable, input: CommitWrite): void {
   const { segmentLength, sizeBytes } = input;
   if (segmentLength < segment.length_bytes) {
     throw new RangeError(
@@ -171,7 +171,7 @@ export function* commitWrite(context: OpContext, input: CommitWrite): Op<CommitO
   yield* addUsage(context, row.principal, more, 0);
   if (segmentLength !== segment.length_bytes) yield* setSegmentLength(context, segment, segmentLength);
   if (row.generation > 1 && (offset > 0 || status !== "receiving")) {
-    yield* dropSegmentsBelow(context, handle, row.generation);
+    yield* dropSegmentsBelow(context, row, row.generation);
   }
 
   const updatedAt = offset > row.offset_bytes ? now : row.updated_at;
@@ -182,7 +182,7 @@ export function* commitWrite(context: OpContext, input: CommitWrite): Op<CommitO
     const bytesPerSecond = input.active ? input.bytesPerSecond : null;
     yield* run(
       commitProgress(context, {
-        handle,
+        id: row.id,
         size,
         offset,
         active,
@@ -192,7 +192,7 @@ export function* commitWrite(context: OpContext, input: CommitWrite): Op<CommitO
         bytesPerSecond,
       }),
     );
-    const next: UploadTable = {
+    const next: UploadRow = {
       ...row,
       size_bytes: size,
       offset_bytes: offset,

@@ -1,0 +1,104 @@
+/** The commands that work on the data folder, beside a running server. */
+import { existsSync } from "node:fs";
+import { open, readdir } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { run, startBuiltServer } from "../support/built-server.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { base64, created, head } from "../support/tus-requests.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+describe("longshore sweep", () => {
+  test("tells what it removed, beside a running server", async () => {
+    const dataDir = await tempDir();
+    await startBuiltServer(dataDir);
+    const text = await run(["sweep", "--data-dir", dataDir]);
+    expect([text.status, text.stdout]).toEqual([
+      0,
+      "Marked as expired: 0. Removed: 0 uploads, 0 files on disk. Taken over from dead processes: 0.\n",
+    ]);
+    const json = await run(["sweep", "--data-dir", dataDir, "--json"]);
+    expect(JSON.parse(json.stdout)).toEqual({
+      markedExpired: 0,
+      removedUploads: 0,
+      removedBlobs: 0,
+      adoptedOrphans: 0,
+    });
+  });
+
+  test("marks what is past its time", async () => {
+    const dataDir = await tempDir();
+    const server = await startBuiltServer(dataDir, ["--upload-ttl", "1s"]);
+    const url = await created(server.publicUrl, { "Upload-Length": "10" });
+    await waitUntil(async () => (await head(url)).status === 410);
+    const { stdout } = await run(["sweep", "--data-dir", dataDir, "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ markedExpired: 1, removedUploads: 0 });
+  });
+
+  test("makes no data folder where there is none", async () => {
+    const dataDir = path.join(await tempDir(), "mistyped");
+    const { status, stderr } = await run(["sweep", "--data-dir", dataDir]);
+    expect([status, stderr]).toEqual([1, `There is no data folder at ${dataDir}.\n`]);
+    expect(existsSync(dataDir)).toBe(false);
+  });
+});
+
+describe("longshore verify", () => {
+  async function storeWithFiles() {
+    const dataDir = await tempDir();
+    const server = await startBuiltServer(dataDir);
+    const put = async (filename: string, text: string): Promise<string> => {
+      const url = await created(server.publicUrl, {
+        "Upload-Length": String(text.length),
+        "Upload-Metadata": `filename ${base64(filename)}`,
+      });
+      const response = await fetch(url, { method: "PUT", body: text });
+      return ((await response.json()) as { handle: string }).handle;
+    };
+    return { dataDir, good: await put("good.txt", "hello"), bad: await put("bad.txt", "world") };
+  }
+
+  test("reads every file beside a running server, and ends with 0 where all are good", async () => {
+    const { dataDir } = await storeWithFiles();
+    const text = await run(["verify", "--data-dir", dataDir]);
+    expect([text.status, text.stdout]).toEqual([0, "Checked: 2 files, 10 bytes. Faults: 0.\n"]);
+    const json = await run(["verify", "--data-dir", dataDir, "--json"]);
+    expect(JSON.parse(json.stdout)).toEqual({ checkedFiles: 2, checkedBytes: 10, faults: [] });
+  });
+
+  test("names every file whose bytes are not those received, repairs nothing, and ends with 1", async () => {
+    const { dataDir, bad } = await storeWithFiles();
+    const folder = path.join(dataDir, "blobs", bad.charAt(3));
+    const blob = (await readdir(folder)).find((name) => name.startsWith(bad.slice(3))) ?? "";
+    const file = await open(path.join(folder, blob), "r+");
+    await file.write("W", 0);
+    await file.close();
+    for (let time = 0; time < 2; time += 1) {
+      const { status, stdout } = await run(["verify", "--data-dir", dataDir]);
+      expect(status).toBe(1);
+      expect(stdout).toMatch(
+        new RegExp(`^${bad} "bad.txt": digest, .*\nChecked: 2 files, 10 bytes. Faults: 1.\n$`),
+      );
+    }
+    const json = await run(["verify", "--data-dir", dataDir, "--json"]);
+    expect(json.status).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      checkedFiles: 2,
+      faults: [{ handle: bad, filename: "bad.txt", fault: "digest", detail: expect.any(String) }],
+    });
+  });
+
+  test("makes no data folder where there is none", async () => {
+    const { status, stdout } = await run([
+      "verify",
+      "--json",
+      "--data-dir",
+      path.join(await tempDir(), "mistyped"),
+    ]);
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringContaining("no data folder") },
+    });
+  });
+});
