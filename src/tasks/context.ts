@@ -57,6 +57,7 @@ export function contextOf(run: Run, transfers: TransferEngine): TaskContext {
     taskId: run.taskId,
     principal,
     signal,
+    // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return gives void, and is a good step
     step<T extends JsonValue | undefined | void>(
       name: string,
       fn: (step: StepContext) => Promise<T> | T,

@@ -193,6 +193,7 @@ export interface TaskContext {
    * in one run, a name recorded as another kind of step, and a recorded step that a handler has not come to when it returns (unless one of
    * its steps had failed or a question was refused: such a run may rightly have taken another way).
    */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return gives void, and is a good step
   step<T extends JsonValue | undefined | void>(
     name: string,
     fn: (step: StepContext) => Promise<T> | T,
@@ -214,6 +215,7 @@ export interface TaskKind {
   readonly kind: string;
   /** `whole`: a handler with nothing recorded may run again from its start after a crash; otherwise it ends with `task_interrupted`. */
   readonly restart?: "whole";
+  // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return gives void
   readonly handler: (args: JsonValue, context: TaskContext) => Promise<JsonValue | undefined | void>;
 }
 

@@ -27,6 +27,8 @@ import { digestMismatch, isExpired, locked, offsetMismatch, quotaExceeded, toTra
 const checkpointBytes = 64 << 20;
 const checkpointMs = 2_000;
 const signOfLifeMs = 1_000;
+/** Room left to the state store on a disk that a body has just filled: it must note how far the body came. */
+const giveBackBytes = 256 << 10;
 /** Up to here a file that comes in one piece is hashed as it passes: less work than telling the digest thread. */
 const inlineDigestBytes = 256 << 10;
 
@@ -64,12 +66,12 @@ export class Appender {
 
   /** Free space, checked before anything is created or written. */
   async checkSpace(cursor?: number): Promise<void> {
-    const free = await this.#parts.blobs.freeBytes();
-    if (free >= this.#parts.minFreeBytes) return;
-    throw new TransferError("storage_full", "The disk has less free space than this server keeps in reserve.", {
-      retryAfterSeconds: 30,
-      ...(cursor !== undefined && { cursor }),
-    });
+    if (await this.#hasSpace()) return;
+    throw reserveReached(cursor);
+  }
+
+  async #hasSpace(): Promise<boolean> {
+    return (await this.#parts.blobs.freeBytes()) >= this.#parts.minFreeBytes;
   }
 
   /** Appends to an upload just looked up; `upload` is receiving and not expired. */
@@ -219,6 +221,8 @@ export class Appender {
 
     let current = upload;
     let committed = segment.length;
+    /** Whatever became of a commit, bytes below this may count. */
+    let named = segment.length;
     let told = segment.length;
     let checkpointing: Promise<void> | null = null;
     let checkpointAt = performance.now();
@@ -271,14 +275,16 @@ export class Appender {
       const length = segment.length + body.writtenBytes;
       if (atomic || checkpointing !== null || length === committed || body.blob === null) return;
       checkpointAt = performance.now();
+      named = length;
       checkpointing = body.blob
         .sync()
         .then(() => commit(length, { active: true, sizeBytes: null, status: "receiving", sha256: null }))
-        .then((outcome) => {
+        .then(async (outcome) => {
           if (outcome.kind !== "ok") return body.stop();
           committed = length;
           current = outcome.upload;
           if (outcome.leaseRequest !== null) this.#answerRequest(run, outcome.leaseRequest);
+          if (!(await this.#hasSpace())) body.refuse(reserveReached());
         })
         .catch(() => {})
         .finally(() => {
@@ -324,6 +330,7 @@ export class Appender {
         end = "aborted";
       }
       await checkpointing;
+      if (isFull(failure)) await body.cut(Math.max(named - segment.length, body.writtenBytes - giveBackBytes)).catch(() => {});
       if (atomic && end !== "ended") throw end === "stopped" ? locked(current) : brokenOff(current);
       checksum?.verify(current.offset);
 
@@ -450,6 +457,17 @@ class Run implements ActiveWrite {
 
 function statusFor(upload: UploadRecord, sha256: string): StoredStatus {
   return upload.declaredSha256 === null || upload.declaredSha256 === sha256 ? "complete" : "mismatch";
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof TransferError && error.code === "storage_full";
+}
+
+function reserveReached(cursor?: number): TransferError {
+  return new TransferError("storage_full", "The disk has less free space than this server keeps in reserve.", {
+    retryAfterSeconds: 30,
+    ...(cursor !== undefined && { cursor }),
+  });
 }
 
 function tooMany(): TransferError {

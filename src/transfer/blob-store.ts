@@ -15,6 +15,8 @@ export interface BlobWriter {
   /** Writes the pieces one after the other from `position` (bytes from the start of the blob). One write at a time. */
   write(pieces: readonly Uint8Array[], position: number): Promise<void>;
   sync(): Promise<void>;
+  /** Gives room on a full medium back: drops the bytes from `position` on, which no commit has named. */
+  cut(position: number): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -79,6 +79,18 @@ export class BodyWriter {
     this.#finish("stopped");
   }
 
+  /** The body is refused from here on: `done` rejects with this once what is being written has landed. */
+  refuse(error: TransferError): void {
+    if (this.#end === null) this.#fail(error);
+  }
+
+  /** After `done`: drops what was written behind the first `bytes`, to give room back to a full disk. */
+  async cut(bytes: number): Promise<void> {
+    if (this.blob === null || bytes >= this.writtenBytes) return;
+    this.writtenBytes = bytes;
+    await this.blob.cut(this.#options.position + bytes);
+  }
+
   readonly #onData = (piece: Uint8Array): void => {
     if (this.#end !== null || this.#failed) return;
     this.receivedBytes += piece.byteLength;

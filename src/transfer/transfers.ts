@@ -192,6 +192,7 @@ class Transfers implements TransferEngine {
   async prefixDigest(principal: string, handle: string, budgetMs: number): Promise<PrefixDigest> {
     const { upload } = await this.#own(principal, handle);
     if (upload.sha256 !== null) return { bytes: upload.offset, sha256: upload.sha256 };
+    if (upload.offset === 0) return { bytes: 0, sha256: emptySha256 };
     this.#digests.follow(upload);
     const until = performance.now() + budgetMs;
     for (;;) {

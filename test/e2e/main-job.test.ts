@@ -47,7 +47,12 @@ async function expectStored(client: TestClient, handle: string, sample: Sample):
     sha256: sample.sha256,
   });
   const start = Math.max(0, sample.sizeBytes - 5000);
-  const window = await facts(client, "file_read", { handle, offset: start, length: 8192, encoding: "base64" });
+  const window = await facts(client, "file_read", {
+    handle,
+    offset: start,
+    length: 8192,
+    encoding: "base64",
+  });
   expect(Buffer.from(String(window.data), "base64").equals(sample.bytes(start))).toBe(true);
   expect(window).toMatchObject({ eof: true, nextOffset: sample.sizeBytes });
   const offered = await facts(client, "file_download", { handle });
@@ -163,7 +168,10 @@ describe.each(clientKinds)("%s", (kind) => {
   test("sends a small file itself, chunk by chunk", async () => {
     const client = await connect(kind, running.server.mcpUrl);
     const sample = new Sample(`inline by ${kind}`, 70_001);
-    const { handle } = await facts(client, "upload_create", { filename: "inline.bin", size: sample.sizeBytes });
+    const { handle } = await facts(client, "upload_create", {
+      filename: "inline.bin",
+      size: sample.sizeBytes,
+    });
     for (let offset = 0; offset < sample.sizeBytes; offset += 30_000) {
       const end = Math.min(sample.sizeBytes, offset + 30_000);
       const data = sample.bytes(offset, end).toString("base64");
@@ -187,7 +195,9 @@ test("tus-js-client makes an upload of its own, and it is listed with its name a
   const { files: listed } = await facts(client, "file_list", { limit: 30, status: "complete" });
   const page = listed as { handle: string; filename: string; sha256: string; contentType: string }[];
   const all = [...page];
-  let cursor = (await facts(client, "file_list", { limit: 30, status: "complete" })).nextCursor as string | undefined;
+  let cursor = (await facts(client, "file_list", { limit: 30, status: "complete" })).nextCursor as
+    | string
+    | undefined;
   while (cursor !== undefined) {
     const next = await facts(client, "file_list", { limit: 30, status: "complete", cursor });
     all.push(...(next.files as typeof page));
@@ -260,7 +270,10 @@ test("curl creates with POST, sends two PATCHes and reads the file back", async 
 test("curl waits for 100 Continue before it sends a large body, and sends none where it is refused", async () => {
   const file = await sampleFile(3 << 20);
   const client = await connect("a client of 2026-07-28", running.server.mcpUrl);
-  const created = await facts(client, "upload_create", { filename: "sample.bin", size: file.sample.sizeBytes });
+  const created = await facts(client, "upload_create", {
+    filename: "sample.bin",
+    size: file.sample.sizeBytes,
+  });
   const sent = await curl("-v", "-f", "-T", file.path, created.upload.put);
   expect(sent.stderr).toContain("Expect: 100-continue");
   expect(sent.stderr).toContain("HTTP/1.1 100 Continue");
@@ -276,7 +289,10 @@ test("curl waits for 100 Continue before it sends a large body, and sends none w
 test("curl -T is cut by a kill of the server, and the line of upload_resume sends only the rest", async () => {
   const file = await sampleFile(24 << 20);
   const client = await connect("a client of 2025-11-25", running.server.mcpUrl);
-  const created = await facts(client, "upload_create", { filename: "sample.bin", size: file.sample.sizeBytes });
+  const created = await facts(client, "upload_create", {
+    filename: "sample.bin",
+    size: file.sample.sizeBytes,
+  });
   const sending = curl("--limit-rate", "6M", "-f", "-T", file.path, created.upload.put);
   let seen = 0;
   await waitUntil(async () => {
@@ -310,7 +326,10 @@ test("a plain retry of curl -T after a cut ends right as well", async () => {
 test("tus-js-client goes on by itself after the server was killed and came back", async () => {
   const file = await sampleFile(16 * chunkBytes);
   const client = await connect("a client of 2026-07-28", running.server.mcpUrl);
-  const created = await facts(client, "upload_create", { filename: "sample.bin", size: file.sample.sizeBytes });
+  const created = await facts(client, "upload_create", {
+    filename: "sample.bin",
+    size: file.sample.sizeBytes,
+  });
   let restarted: Promise<unknown> | undefined;
   await tusJs(createReadStream(file.path), {
     uploadUrl: created.upload.tus,
@@ -335,7 +354,9 @@ test("once all uploads have ended nothing is held open: no file of theirs, no le
   await waitUntil(async () => (await held()).length === 0);
   const state = new DatabaseSync(path.join(dataDir, "state.sqlite"), { readOnly: true });
   try {
-    expect(state.prepare("SELECT count(*) AS active FROM upload WHERE lease_active = 1").get()).toEqual({ active: 0 });
+    expect(state.prepare("SELECT count(*) AS active FROM upload WHERE lease_active = 1").get()).toEqual({
+      active: 0,
+    });
   } finally {
     state.close();
   }

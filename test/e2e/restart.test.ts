@@ -29,7 +29,9 @@ describe("after SIGKILL and another start", () => {
     const rest = await tusPatch(made.upload.tus, 200_000, sample.bytes(200_000));
     expect([rest.status, rest.headers["longshore-status"]]).toEqual([204, "complete"]);
     expect(sha256((await http("GET", String(download))).body)).toBe(sample.sha256);
-    expect((await http("HEAD", `${made.upload.tus}x`, { headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(404);
+    expect(
+      (await http("HEAD", `${made.upload.tus}x`, { headers: { "Tus-Resumable": "1.0.0" } })).status,
+    ).toBe(404);
     // The final answer stays for clients that missed it.
     const again = await tusPatch(made.upload.tus, sample.sizeBytes, "");
     expect([again.status, again.headers["longshore-status"]]).toEqual([204, "complete"]);
@@ -39,7 +41,9 @@ describe("after SIGKILL and another start", () => {
     const sample = new Sample("caught up", 40 << 20);
     const cut = 30 << 20;
     const url = await tusCreated(running.url, sample.sizeBytes);
-    expect((await tusPatch(url, 0, sample.stream(0, cut), { "Content-Length": String(cut) })).status).toBe(204);
+    expect((await tusPatch(url, 0, sample.stream(0, cut), { "Content-Length": String(cut) })).status).toBe(
+      204,
+    );
     await running.killAndStart();
     const last = await tusPatch(url, cut, sample.bytes(cut));
     expect(last.status).toBe(204);

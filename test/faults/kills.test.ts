@@ -113,14 +113,27 @@ async function completeMany(smalls: Small[], name: string): Promise<void> {
     const sample = new Sample(`${name} ${count}`, 1000 + (count % 7) * 60_000);
     const fields = count % 3 === 0 ? sha256Metadata(sample) : {};
     const once = count % 2 === 0;
-    const answer = await answerOrNone(tusCreate(running.url, sample.sizeBytes, fields, once ? sample.bytes() : undefined));
+    const answer = await answerOrNone(
+      tusCreate(running.url, sample.sizeBytes, fields, once ? sample.bytes() : undefined),
+    );
     if (answer === null) return;
     if (answer.status !== 201) throw failed(answer);
     const { location: url = "", "longshore-handle": handle } = answer.headers;
-    const small: Small = { sample, url, handle: String(handle), acknowledged: once ? sample.sizeBytes : 0, complete: once };
+    const small: Small = {
+      sample,
+      url,
+      handle: String(handle),
+      acknowledged: once ? sample.sizeBytes : 0,
+      complete: once,
+    };
     smalls.push(small);
     const middle = sample.sizeBytes >> 1;
-    for (const [start, end] of once ? [] : ([[0, middle], [middle, sample.sizeBytes]] as const)) {
+    for (const [start, end] of once
+      ? []
+      : ([
+          [0, middle],
+          [middle, sample.sizeBytes],
+        ] as const)) {
       const patched = await answerOrNone(tusPatch(url, start, sample.bytes(start, end)));
       if (patched === null) return;
       if (patched.status !== 204) throw failed(patched);
@@ -209,7 +222,9 @@ test(`after each of ${kills} kills every acknowledged byte and every acknowledge
     const small = known.get(handle);
     if (small !== undefined) expect(sha256).toBe(small.sample.sha256);
   }
-  console.info(`${all.length} small uploads and ${large.sample.sizeBytes / mebibyte} MiB came through ${kills} kills`);
+  console.info(
+    `${all.length} small uploads and ${large.sample.sizeBytes / mebibyte} MiB came through ${kills} kills`,
+  );
 }, 240_000);
 
 /** An offset that a status tells is as good as one that a PATCH was answered with. */

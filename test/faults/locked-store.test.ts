@@ -41,7 +41,9 @@ test("while the store is locked writing answers 503 with Retry-After, HEAD 200 o
   const stored = new Sample("stored before", 2_000_000);
   const whole = await tusCreate(running.url, stored.sizeBytes, {}, stored.bytes());
   const client = await connect("a client of 2026-07-28", running.server.mcpUrl);
-  const { url: download } = await facts(client, "file_download", { handle: whole.headers["longshore-handle"] });
+  const { url: download } = await facts(client, "file_download", {
+    handle: whole.headers["longshore-handle"],
+  });
 
   const [toPut, toDelete] = [await tusCreated(running.url, 5), await tusCreated(running.url, 5)];
 
@@ -140,7 +142,9 @@ test("a PATCH that runs while the store becomes locked loses nothing that was ac
   expect(prefix).toMatchObject({ bytes: offset, sha256: sample.prefixSha256(offset) });
   const rest = await tusPatch(url, offset, sample.bytes(offset));
   expect([rest.status, rest.headers["longshore-status"]]).toEqual([204, "complete"]);
-  expect(rest.headers["repr-digest"]).toBe(`sha-256=:${Buffer.from(sample.sha256, "hex").toString("base64")}:`);
+  expect(rest.headers["repr-digest"]).toBe(
+    `sha-256=:${Buffer.from(sample.sha256, "hex").toString("base64")}:`,
+  );
 });
 
 test("a HEAD while a PATCH runs and the store is locked answers 423, and once more the truth after", async () => {

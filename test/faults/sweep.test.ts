@@ -39,7 +39,10 @@ function change(sql: string, ...values: SQLInputValue[]): number {
 }
 
 function row(handle: string): Record<string, unknown> | undefined {
-  const state = new DatabaseSync(path.join(running.server.dataDir, "state.sqlite"), { readOnly: true, timeout: 10_000 });
+  const state = new DatabaseSync(path.join(running.server.dataDir, "state.sqlite"), {
+    readOnly: true,
+    timeout: 10_000,
+  });
   try {
     return state.prepare("SELECT * FROM upload WHERE handle = ?").get(handle);
   } finally {
@@ -66,14 +69,22 @@ test("a sweep leaves alone what a server is writing, however old its records and
     await request.write(sample.bytes(round * 2_000_000, (round + 1) * 2_000_000));
     await waitUntil(() => row(handle)?.lease_active === 1);
     const past = Date.now() - 100 * hourMs;
-    change("UPDATE upload SET expires_at = ?, marked_at = ?, updated_at = ? WHERE handle = ?", past, past, past, handle);
+    change(
+      "UPDATE upload SET expires_at = ?, marked_at = ?, updated_at = ? WHERE handle = ?",
+      past,
+      past,
+      past,
+      handle,
+    );
     for (const file of await blobs()) await utimes(file, past / 1000, past / 1000);
     expect(await sweep()).toMatchObject({ removedUploads: 0, removedBlobs: 0 });
   }
   request.end();
   const answer = await request.answer;
   expect([answer.status, answer.headers["longshore-status"]]).toEqual([204, "complete"]);
-  expect(answer.headers["repr-digest"]).toBe(`sha-256=:${Buffer.from(sample.sha256, "hex").toString("base64")}:`);
+  expect(answer.headers["repr-digest"]).toBe(
+    `sha-256=:${Buffer.from(sample.sha256, "hex").toString("base64")}:`,
+  );
   // Finished files do not expire unless told to.
   expect(await sweep()).toMatchObject({ removedUploads: 0 });
   const again = await tusPatch(url, sample.sizeBytes, "");
@@ -96,7 +107,9 @@ test("sweeps that run without a pause beside a busy server take nothing from it"
       if (patched.status !== 204) refused ??= `${patched.status} ${patched.body}`;
     }
     const head = await tusHead(url);
-    expect(head.headers["repr-digest"]).toBe(`sha-256=:${Buffer.from(sample.sha256, "hex").toString("base64")}:`);
+    expect(head.headers["repr-digest"]).toBe(
+      `sha-256=:${Buffer.from(sample.sha256, "hex").toString("base64")}:`,
+    );
   }
   done = true;
   expect(await sweeping).toBeGreaterThan(0);
@@ -131,7 +144,12 @@ test("an upload that was marked and then got its time back is not removed", asyn
   const late = Date.now() + hourMs;
   change("UPDATE upload SET expires_at = ? WHERE handle = ?", Date.now() - 1000, handle);
   expect((await sweep()).markedExpired).toBe(1);
-  change("UPDATE upload SET expires_at = ?, marked_at = ? WHERE handle = ?", late, Date.now() - 2 * hourMs, handle);
+  change(
+    "UPDATE upload SET expires_at = ?, marked_at = ? WHERE handle = ?",
+    late,
+    Date.now() - 2 * hourMs,
+    handle,
+  );
   expect(await sweep()).toMatchObject({ removedUploads: 0 });
   expect(row(handle)?.marked_at).toBeNull();
   expect((await tusPatch(url, 0, "0123456789")).status).toBe(204);

@@ -111,12 +111,16 @@ async function race(random: Seeded, name: string): Promise<readonly Acknowledged
   const answer = await tusCreate(random.pick([left, right]).url, sizeBytes);
   const url = String(answer.headers.location);
   const acknowledged: Acknowledged[] = [];
-  const chunk = (): number => random.pick([sizeBytes, random.between(1, sizeBytes), Math.ceil(sizeBytes / 5)]);
+  const chunk = (): number =>
+    random.pick([sizeBytes, random.between(1, sizeBytes), Math.ceil(sizeBytes / 5)]);
   await Promise.all([
     contend(at(left, url), "left", new Sample(`${name} left`, sizeBytes), chunk(), acknowledged),
     contend(at(right, url), "right", new Sample(`${name} right`, sizeBytes), chunk(), acknowledged),
   ]);
-  expectHonest(await storedFile(random.pick([left, right]), String(answer.headers["longshore-handle"])), acknowledged);
+  expectHonest(
+    await storedFile(random.pick([left, right]), String(answer.headers["longshore-handle"])),
+    acknowledged,
+  );
   return acknowledged;
 }
 
@@ -135,7 +139,10 @@ test("when both send the whole file at once, exactly one gets 204 and the file i
   for (let count = 0; count < 10; count += 1) {
     const sizeBytes = 50_000;
     const url = await tusCreated(left.url, sizeBytes);
-    const samples = [new Sample(`whole ${count} a`, sizeBytes), new Sample(`whole ${count} b`, sizeBytes)] as const;
+    const samples = [
+      new Sample(`whole ${count} a`, sizeBytes),
+      new Sample(`whole ${count} b`, sizeBytes),
+    ] as const;
     const [a, b] = await Promise.all([
       tusPatch(at(left, url), 0, samples[0].bytes()),
       tusPatch(at(right, url), 0, samples[1].bytes()),
@@ -144,7 +151,9 @@ test("when both send the whole file at once, exactly one gets 204 and the file i
     expect(losing).toContain(Math.max(a.status, b.status));
     const winner = a.status === 204 ? samples[0] : samples[1];
     const head = await tusHead(url);
-    expect(head.headers["repr-digest"]).toBe(`sha-256=:${Buffer.from(winner.sha256, "hex").toString("base64")}:`);
+    expect(head.headers["repr-digest"]).toBe(
+      `sha-256=:${Buffer.from(winner.sha256, "hex").toString("base64")}:`,
+    );
   }
 });
 
@@ -169,7 +178,15 @@ async function startMidway(name: string, random: Seeded): Promise<Midway> {
   await request.write(mine.bytes(0, sentBytes));
   const answer = answerOrNone(request.answer);
   const theirs = new Sample(`${name} theirs`, sizeBytes);
-  return { url, handle: String(created.headers["longshore-handle"]), mine, theirs, answer, request, sentBytes };
+  return {
+    url,
+    handle: String(created.headers["longshore-handle"]),
+    mine,
+    theirs,
+    answer,
+    request,
+    sentBytes,
+  };
 }
 
 /** As a client does: asks for the offset, goes on from there with its own bytes, and asks again where that is refused. */
@@ -192,14 +209,17 @@ async function takeOver({ url, theirs }: Midway): Promise<Acknowledged> {
 test("12 races in which one server is stopped while it writes and goes on after the other took over", async () => {
   const random = seeded();
   for (let round = 0; round < 3; round += 1) {
-    const uploads = await Promise.all([0, 1, 2, 3].map((count) => startMidway(`stopped ${round} ${count}`, random)));
+    const uploads = await Promise.all(
+      [0, 1, 2, 3].map((count) => startMidway(`stopped ${round} ${count}`, random)),
+    );
     // Some of their bytes are on the way to disk.
     await waitUntil(() => blobsOpenFor(left) >= uploads.length);
     stopBetweenCommits(left);
     let taken: Acknowledged[];
     try {
       // The stopped one gets the rest of the bytes into its sockets: it will find them when it goes on.
-      for (const { request, mine, sentBytes } of uploads) request.write(mine.bytes(sentBytes)).catch(() => {});
+      for (const { request, mine, sentBytes } of uploads)
+        request.write(mine.bytes(sentBytes)).catch(() => {});
       taken = await Promise.all(uploads.map(takeOver));
     } finally {
       left.signal("SIGCONT");

@@ -166,6 +166,29 @@ describe("stopping", () => {
     expect(server.lines.at(-1)).toMatch(/"event":"server.stopped","cut":false/);
   });
 
+  test("a call that waits for an upload is answered at once", async () => {
+    const server = await startTestServer();
+    const answer = await request(server.publicUrl)
+      .post("/files")
+      .set({ "Tus-Resumable": "1.0.0", "Upload-Length": "5" });
+    const handle = answer.headers["longshore-handle"];
+    const waiting = request(server.mcpUrl)
+      .post("")
+      .set({ Accept: "application/json, text/event-stream" })
+      .send({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "upload_status", arguments: { handle, waitMs: 40_000 } },
+      })
+      .then(({ text }) => text);
+    await request(server.publicUrl).get("/readyz");
+    const startedAt = performance.now();
+    await server.stop();
+    expect(await waiting).toContain("receiving");
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
   test("what does not end within the grace is cut", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const listening = await listen({

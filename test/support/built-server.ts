@@ -8,7 +8,7 @@ import { waitUntil } from "./wait-until.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
-export interface Exit {
+interface Exit {
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
 }

@@ -15,7 +15,10 @@ export interface ProgramEnd {
 /** Never rejects for an exit status. */
 export async function program(command: string, args: readonly string[], cwd?: string): Promise<ProgramEnd> {
   try {
-    const { stdout, stderr } = await run(command, [...args], { timeout: 120_000, ...(cwd !== undefined && { cwd }) });
+    const { stdout, stderr } = await run(command, [...args], {
+      timeout: 120_000,
+      ...(cwd !== undefined && { cwd }),
+    });
     return { status: 0, stdout, stderr };
   } catch (error) {
     const { code, stdout, stderr } = error as { code?: number | string; stdout?: string; stderr?: string };
@@ -89,4 +92,3 @@ export function tusJs(file: Buffer | Readable, options: TusOptions): Promise<str
     upload.start();
   });
 }
-

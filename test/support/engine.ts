@@ -28,6 +28,7 @@ export async function openTestStore(options: TestStoreOptions = {}): Promise<Sto
     minFreeBytes: options.minFreeBytes ?? 0,
     log: options.log ?? ((event) => events.push(event)),
     limits: { ...testLimits, ...options.limits },
+    tasks: options.tasks ?? {},
   });
   let closed: Promise<void> | null = null;
   const close = () => (closed ??= store.close());

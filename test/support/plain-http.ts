@@ -33,7 +33,12 @@ export interface OpenRequest {
   destroy(): void;
 }
 
-export function open(method: string, url: string, headers: Record<string, string> = {}, withinMs = 30_000): OpenRequest {
+export function open(
+  method: string,
+  url: string,
+  headers: Record<string, string> = {},
+  withinMs = 30_000,
+): OpenRequest {
   const outgoing = request(url, { method, headers, agent: false });
   const answer = new Promise<HttpAnswer>((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -108,13 +113,22 @@ export function tusCreate(
   const length: Record<string, string> =
     sizeBytes === null ? { "Upload-Defer-Length": "1" } : { "Upload-Length": String(sizeBytes) };
   return http("POST", `${base}/files`, {
-    headers: { ...tus, ...length, ...(body !== undefined && { "Content-Type": "application/offset+octet-stream" }), ...headers },
+    headers: {
+      ...tus,
+      ...length,
+      ...(body !== undefined && { "Content-Type": "application/offset+octet-stream" }),
+      ...headers,
+    },
     ...(body !== undefined && { body }),
   });
 }
 
 /** URL of a new upload; fails where it is not created. */
-export async function tusCreated(base: string, sizeBytes: number | null, headers: Record<string, string> = {}): Promise<string> {
+export async function tusCreated(
+  base: string,
+  sizeBytes: number | null,
+  headers: Record<string, string> = {},
+): Promise<string> {
   const answer = await tusCreate(base, sizeBytes, headers);
   if (answer.status !== 201 || answer.headers.location === undefined)
     throw new Error(`not created: ${answer.status} ${answer.body}`);
@@ -130,7 +144,12 @@ export function patchHeaders(offset: number, lengthBytes?: number): Record<strin
   };
 }
 
-export function tusPatch(url: string, offset: number, body: HttpBody, headers: Record<string, string> = {}): Promise<HttpAnswer> {
+export function tusPatch(
+  url: string,
+  offset: number,
+  body: HttpBody,
+  headers: Record<string, string> = {},
+): Promise<HttpAnswer> {
   return http("PATCH", url, { headers: { ...patchHeaders(offset), ...headers }, body });
 }
 

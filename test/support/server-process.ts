@@ -101,6 +101,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       signal: (name) => void child.kill(name),
       kill,
       async stop(withinMs = 15_000) {
+        if (!isRunning()) return child.exitCode;
         child.kill("SIGTERM");
         let timer: NodeJS.Timeout | undefined;
         const late = new Promise<never>((_, reject) => {

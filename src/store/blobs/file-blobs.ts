@@ -2,8 +2,8 @@
  * Blobs as files: `<data>/blobs/<first character>/<name>`. Owns opening, gathered writing, syncing of files and of the folders
  * that name them, and the translation of the disk's faults. See `transfer/blob-store.ts` for the promises.
  *
- * A file is only ever appended to by the one writer that created it, never truncated, overwritten or renamed. The 32 folders are
- * made once at opening, so a write never waits for one.
+ * A file is only ever appended to by the one writer that created it, never overwritten or renamed, and cut only behind everything
+ * that a commit has named. The 32 folders are made once at opening, so a write never waits for one.
  */
 import fs from "node:fs";
 import { opendir, stat as statFile, unlink } from "node:fs/promises";
@@ -16,6 +16,7 @@ import { isBlobName } from "../../transfer/identifiers.ts";
 const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
 const syncFile = promisify(fs.fsync);
+const truncateFile = promisify(fs.ftruncate);
 const syncData = promisify(fs.fdatasync);
 const statSystem = promisify(fs.statfs);
 
@@ -131,6 +132,10 @@ class FileWriter implements BlobWriter {
     if (this.#nameSynced) return guarded(syncData(this.#fd));
     await guarded(Promise.all([syncData(this.#fd), this.#folder.request()]));
     this.#nameSynced = true;
+  }
+
+  cut(position: number): Promise<void> {
+    return guarded(truncateFile(this.#fd, position));
   }
 
   close(): Promise<void> {

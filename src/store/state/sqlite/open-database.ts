@@ -104,11 +104,7 @@ function openConnection(path: string, fsync: WorkerSettings["fsync"]): SqliteCon
   }
 }
 
-export async function openDatabase({
-  dataDir: given,
-  fsync,
-  processId,
-}: WorkerSettings): Promise<OpenedState> {
+export async function openDatabase({ dataDir, fsync, processId }: WorkerSettings): Promise<OpenedState> {
   const deadline = performance.now() + patienceMs;
   makePrivateDir(dataDir, fsync === "always");
   const lockPath = join(dataDir, "state.lock.sqlite");
