@@ -1,10 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { TransferError } from "../../src/errors.ts";
 import type { StepContext, Task } from "../../src/tasks/engine.ts";
-import { openTestStore } from "../support/engine.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { asking, ended, type Handler, kindOf, me, openJobs, passTime, runJob, startJob } from "./task-store.ts";
+import {
+  asking,
+  ended,
+  type Handler,
+  kindOf,
+  me,
+  openJobs,
+  passTime,
+  runJob,
+  sharedStore,
+  startJob,
+} from "./task-store.ts";
 
 /** Runs a handler up to its first question, closes the store, and lets another version of it go on with the answer. */
 async function inTwoVersions(first: Handler, second: Handler): Promise<Task> {
@@ -18,11 +28,15 @@ async function inTwoVersions(first: Handler, second: Handler): Promise<Task> {
   return ended(tasks, taskId);
 }
 
+const shared = sharedStore();
+
 const ok = (context: Parameters<Handler>[0]) => context.needInput({ prompt: "Go on?" });
 
 describe("a task", () => {
   it("has what its handler returned for its result, and its arguments reach the handler as they were", async () => {
-    const task = await runJob((_context, args) => ({ got: args }), { deep: [1, "two", null, { three: true }] });
+    const task = await runJob(shared(), (_context, args) => ({ got: args }), {
+      deep: [1, "two", null, { three: true }],
+    });
     expect(task).toMatchObject({
       status: "completed",
       result: { got: { deep: [1, "two", null, { three: true }] } },
@@ -34,25 +48,34 @@ describe("a task", () => {
   });
 
   it("whose handler returns nothing completes without a result", async () => {
-    expect(await runJob(() => {})).toMatchObject({ status: "completed", result: undefined });
+    expect(await runJob(shared(), () => {})).toMatchObject({ status: "completed", result: undefined });
   });
 
   it("whose handler throws fails with the message of its author", async () => {
-    const task = await runJob(() => {
+    const task = await runJob(shared(), () => {
       throw new Error("The site answers 503.");
     });
-    expect(task).toMatchObject({ status: "failed", error: { code: "task_failed", message: "The site answers 503." } });
+    expect(task).toMatchObject({
+      status: "failed",
+      error: { code: "task_failed", message: "The site answers 503." },
+    });
   });
 
   it("whose handler throws an error of the catalogue keeps its code", async () => {
-    const task = await runJob(() => {
-      throw new TransferError("quota_exceeded", "Too much.", { repair: { tool: "file_delete", arguments: {} } });
+    const task = await runJob(shared(), () => {
+      throw new TransferError("quota_exceeded", "Too much.", {
+        repair: { tool: "file_delete", arguments: {} },
+      });
     });
-    expect(task.error).toMatchObject({ code: "quota_exceeded", message: "Too much.", repair: { tool: "file_delete" } });
+    expect(task.error).toMatchObject({
+      code: "quota_exceeded",
+      message: "Too much.",
+      repair: { tool: "file_delete" },
+    });
   });
 
   it("whose handler lets a failing call go unawaited does not bring the process down", async () => {
-    const task = await runJob(async (context) => {
+    const task = await runJob(shared(), async (context) => {
       void context.step("lonely", () => Promise.reject(new Error("nobody hears this")));
       await context.step("other", () => 1);
       return "done";
@@ -61,7 +84,7 @@ describe("a task", () => {
   });
 
   it("of a kind that this process has no handler for waits until one is registered", async () => {
-    const { tasks } = await openTestStore();
+    const { tasks } = shared();
     const { task } = await tasks.start(me, { kind: "late", args: null });
     expect(await tasks.get(me, task.taskId, { waitMs: 50 })).toMatchObject({ status: "working" });
     tasks.register(kindOf("late", () => "here"));
@@ -69,7 +92,7 @@ describe("a task", () => {
   });
 
   it("cannot have two handlers of one kind in a process, and one may be registered twice", async () => {
-    const { tasks } = await openTestStore();
+    const { tasks } = shared();
     const kind = kindOf("k", () => 1);
     tasks.register(kind);
     tasks.register(kind);
@@ -79,7 +102,7 @@ describe("a task", () => {
 
 describe("a step", () => {
   it("gives the copy of its result that is recorded", async () => {
-    const task = await runJob(async (context) => {
+    const task = await runJob(shared(), async (context) => {
       const inner = { list: [1] };
       const got = await context.step("one", () => inner);
       inner.list.push(2);
@@ -129,12 +152,12 @@ describe("a step", () => {
   it("has a key of its own that other steps and other tasks do not have", async () => {
     const keys: string[] = [];
     const note = (step: StepContext) => void keys.push(step.key);
-    const { tasks } = await openJobs(async (context) => {
-      await context.step("a", note);
-      await context.step("b", note);
-    });
-    await ended(tasks, await startJob(tasks));
-    await ended(tasks, await startJob(tasks));
+    for (let round = 0; round < 2; round += 1) {
+      await runJob(shared(), async (context) => {
+        await context.step("a", note);
+        await context.step("b", note);
+      });
+    }
     expect(new Set(keys).size).toBe(4);
   });
 
@@ -168,8 +191,11 @@ describe("a step", () => {
 
   it("that fails as often as it may throws its last error", async () => {
     let tries = 0;
-    const task = await runJob((context) =>
-      context.step("hopeless", () => Promise.reject(new Error(`try ${(tries += 1)}`)), { attempts: 3, backoffMs: 1 }),
+    const task = await runJob(shared(), (context) =>
+      context.step("hopeless", () => Promise.reject(new Error(`try ${(tries += 1)}`)), {
+        attempts: 3,
+        backoffMs: 1,
+      }),
     );
     expect(task).toMatchObject({ status: "failed", error: { message: "try 3" } });
     expect(tries).toBe(3);
@@ -196,66 +222,41 @@ describe("a step", () => {
 
 describe("a handler that breaks the rules", () => {
   it.each<[string, Handler, RegExp]>([
-    ["uses a name twice", async (c) => [await c.step("x", () => 1), await c.step("x", () => 2)], /Two steps .* 'x'/],
+    [
+      "uses a name twice",
+      async (c) => [await c.step("x", () => 1), await c.step("x", () => 2)],
+      /Two steps .* 'x'/,
+    ],
     ["uses no name", (c) => c.step("", () => 1), /needs a name/],
     ["uses an endless name", (c) => c.step("n".repeat(513), () => 1), /needs a name/],
     ["asks for no attempts", (c) => c.step("x", () => 1, { attempts: 0 }), /attempts/],
     ["sleeps for no number", (c) => c.sleep(Number.NaN), /sleep/],
     ["asks without words", (c) => c.needInput({ prompt: "" }), /prompt/],
     ["offers one choice twice", (c) => c.needInput({ prompt: "?", choices: ["a", "a"] }), /choices/],
-  ])("one that %s ends failed and says why, even where it catches the error", async (_what, handler, message) => {
-    const task = await runJob(async (context) => {
-      await Promise.resolve(handler(context, null)).catch(() => {});
-      return "hidden";
-    });
-    expect(task).toMatchObject({ status: "failed", error: { code: "task_failed" } });
-    expect(task.error?.message).toMatch(message);
-  });
+  ])(
+    "one that %s ends failed and says why, even where it catches the error",
+    async (_what, handler, message) => {
+      const task = await runJob(shared(), async (context) => {
+        await Promise.resolve(handler(context, null)).catch(() => {});
+        return "hidden";
+      });
+      expect(task).toMatchObject({ status: "failed", error: { code: "task_failed" } });
+      expect(task.error?.message).toMatch(message);
+    },
+  );
 
-  const values: [string, () => unknown, RegExp][] = [
-    ["undefined in an object", () => ({ a: { b: undefined } }), /a\.b is undefined/],
-    ["a hole in a list", () => [1, , 3], /\[1\] is undefined/],
-    ["a function", () => ({ f: () => 1 }), /f is a function/],
-    ["a symbol", () => Symbol("s"), /is a symbol/],
-    ["NaN", () => ({ n: [Number.NaN] }), /n\[0\] is NaN/],
-    ["Infinity", () => Number.POSITIVE_INFINITY, /is Infinity/],
-    ["a BigInt", () => ({ big: 1n }), /big is a bigint/],
-    ["a Date", () => ({ at: new Date() }), /at is a Date/],
-    ["a Map", () => new Map(), /is a Map/],
-    ["an instance of a class", () => new (class Point {})(), /is a Point/],
-    ["bytes", () => Buffer.from("x"), /is a Buffer/],
-    ["a value with toJSON", () => ({ toJSON: "x" }), /toJSON/],
-    [
-      "a value that contains itself",
-      () => {
-        const round: Record<string, unknown> = {};
-        round.self = { round };
-        return round;
-      },
-      /contains itself/,
-    ],
-    ["a value of endless depth", () => Array.from({ length: 300 }).reduce((inner) => [inner], 0), /deeper than/],
-    ["more than 1 MiB", () => "x".repeat(1 << 20), /1048578 bytes/],
-  ];
-  it.each(values)("a step that gives %s fails the task and says where", async (_what, value, message) => {
-    const task = await runJob((context) => context.step("bad", () => value() as string));
-    expect(task).toMatchObject({ status: "failed", error: { code: "task_failed" } });
-    expect(task.error?.message).toMatch(/step 'bad'/);
-    expect(task.error?.message).toMatch(message);
-  });
-
-  it.each(values)("a handler that returns %s fails its task and says where", async (_what, value, message) => {
-    const task = await runJob(() => value());
-    expect(task).toMatchObject({ status: "failed", result: undefined, error: { code: "task_failed" } });
-    expect(task.error?.message).toMatch(message);
-  });
-
-  it("plain objects of every kind pass: without prototype, shared twice, with odd keys", async () => {
-    const shared = { n: 1 };
-    const task = await runJob((context) =>
-      context.step("fine", () => ({ ...Object.assign(Object.create(null), { a: shared }), b: shared, "": "", "a.b": -0.5 })),
+  it("a step that gives what is not JSON fails the task and says which step and where", async () => {
+    const task = await runJob(shared(), (context) =>
+      context.step("bad", () => ({ at: new Date() }) as never),
     );
-    expect(task).toMatchObject({ status: "completed", result: { a: { n: 1 }, b: { n: 1 }, "": "", "a.b": -0.5 } });
+    expect(task).toMatchObject({ status: "failed", error: { code: "task_failed" } });
+    expect(task.error?.message).toMatch(/step 'bad' is not JSON: at is a Date/);
+  });
+
+  it("a handler that returns what is not JSON fails its task and says where", async () => {
+    const task = await runJob(shared(), () => ({ sum: Number.NaN }));
+    expect(task).toMatchObject({ status: "failed", result: undefined, error: { code: "task_failed" } });
+    expect(task.error?.message).toMatch(/returned is not JSON: sum is NaN/);
   });
 });
 
@@ -280,7 +281,12 @@ describe("a handler that has changed between two runs", () => {
   it("and only orders its steps otherwise, or has more of them, goes on", async () => {
     const task = await inTwoVersions(
       async (c) => [await c.step("a", () => "a1"), await c.step("b", () => "b1"), await ok(c)],
-      async (c) => [await c.step("b", () => "b2"), await c.step("new", () => "n2"), await c.step("a", () => "a2"), await ok(c)],
+      async (c) => [
+        await c.step("b", () => "b2"),
+        await c.step("new", () => "n2"),
+        await c.step("a", () => "a2"),
+        await ok(c),
+      ],
     );
     expect(task).toMatchObject({ status: "completed", result: ["b1", "n2", "a1", "yes"] });
   });
@@ -341,7 +347,9 @@ describe("a sleep", () => {
   });
 
   it("of the same length twice is two sleeps", async () => {
-    expect(await runJob(async (c) => [await c.sleep(1), await c.sleep(1)].length)).toMatchObject({ result: 2 });
+    expect(await runJob(shared(), async (c) => [await c.sleep(1), await c.sleep(1)].length)).toMatchObject({
+      result: 2,
+    });
   });
 });
 

@@ -1,9 +1,19 @@
 /** A real store with handlers in it, and small ways to talk to its tasks. */
-import { DatabaseSync } from "node:sqlite";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
 import path from "node:path";
-import type { Store } from "../../src/store/open-store.ts";
-import type { JsonValue, Task, TaskContext, TaskEngine, TaskKind } from "../../src/tasks/engine.ts";
-import { openTestStore, type TestStoreOptions } from "../support/engine.ts";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll } from "vitest";
+import { openStore, type Store, type StoreOptions } from "../../src/store/open-store.ts";
+import type {
+  JsonValue,
+  StartTask,
+  Task,
+  TaskContext,
+  TaskEngine,
+  TaskKind,
+} from "../../src/tasks/engine.ts";
+import { openTestStore, type TestStoreOptions, testLimits } from "../support/engine.ts";
 
 export const me = "local";
 
@@ -19,7 +29,10 @@ export function kindOf(kind: string, handler: Handler, restart?: "whole"): TaskK
 }
 
 /** A store with one kind, `job`. */
-export async function openJobs(handler: Handler, options: TestStoreOptions & { restart?: "whole" } = {}): Promise<Store> {
+export async function openJobs(
+  handler: Handler,
+  options: TestStoreOptions & { restart?: "whole" } = {},
+): Promise<Store> {
   const store = await openTestStore(options);
   store.tasks.register(kindOf("job", handler, options.restart));
   return store;
@@ -47,10 +60,50 @@ export async function asking(tasks: TaskEngine, taskId: string): Promise<Task> {
   throw new Error(`Task ${taskId} does not ask`);
 }
 
-/** Starts a job and waits for its end. */
-export async function runJob(handler: Handler, args: JsonValue = null): Promise<Task> {
-  const { tasks } = await openJobs(handler);
-  return ended(tasks, await startJob(tasks, args));
+/** One store for all tests of a file that need nothing but a place to run a handler: a store takes longer to open than they do. */
+export function sharedStore(tasks: StoreOptions["tasks"] = {}): () => Store {
+  let store: Store | null = null;
+  let dataDir = "";
+  beforeAll(async () => {
+    dataDir = await mkdtemp(path.join(os.tmpdir(), "longshore-tasks-"));
+    const quota = { maxBytes: null, maxFiles: null };
+    store = await openStore({
+      dataDir,
+      fsync: "never",
+      limits: testLimits,
+      tasks,
+      quota,
+      minFreeBytes: 0,
+      log: () => {},
+    });
+  });
+  afterAll(async () => {
+    await store?.close();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+  return () => {
+    if (store === null) throw new Error("The store is open within a test only");
+    return store;
+  };
+}
+
+let kinds = 0;
+
+/** Starts a task with this handler, under a kind of its own. */
+export async function begin(
+  store: Store,
+  handler: Handler,
+  request: Partial<StartTask> = {},
+): Promise<string> {
+  kinds += 1;
+  const kind = kindOf(`kind-${kinds}`, handler);
+  store.tasks.register(kind);
+  return (await store.tasks.start(me, { args: null, ...request, kind: kind.kind })).task.taskId;
+}
+
+/** The same, and waits for its end. */
+export async function runJob(store: Store, handler: Handler, args: JsonValue = null): Promise<Task> {
+  return ended(store.tasks, await begin(store, handler, { args }));
 }
 
 /** Something that a test lets happen. */
