@@ -21,40 +21,165 @@ const entry = (status: number, title: string, retryable: boolean, recoveryHint: 
 
 export const errorCatalogue = {
   invalid_param: entry(400, "Invalid parameter", true, "Correct the named parameter and call again."),
-  invalid_base64: entry(400, "Invalid base64", true, "Encode the bytes again as standard base64 with padding and no line breaks, and send them at the same offset."),
-  client_path_not_reachable: entry(400, "A path on the caller's machine cannot be read here", true, "Call upload_create, upload the file with the command that it returns, and use the handle."),
-  unauthorized: entry(401, "Unauthorized", false, "Send a valid key or access token as 'Authorization: Bearer …'."),
-  forbidden: entry(403, "Forbidden", false, "Use a key with the scope that this needs, or an allowed Host and Origin."),
-  unknown_handle: entry(404, "Unknown handle", false, "Call file_list to see your handles, or upload_create to start a new upload."),
+  invalid_base64: entry(
+    400,
+    "Invalid base64",
+    true,
+    "Encode the bytes again as standard base64 with padding and no line breaks, and send them at the same offset.",
+  ),
+  client_path_not_reachable: entry(
+    400,
+    "A path on the caller's machine cannot be read here",
+    true,
+    "Call upload_create, upload the file with the command that it returns, and use the handle.",
+  ),
+  unauthorized: entry(
+    401,
+    "Unauthorized",
+    false,
+    "Send a valid key or access token as 'Authorization: Bearer …'.",
+  ),
+  forbidden: entry(
+    403,
+    "Forbidden",
+    false,
+    "Use a key with the scope that this needs, or an allowed Host and Origin.",
+  ),
+  unknown_handle: entry(
+    404,
+    "Unknown handle",
+    false,
+    "Call file_list to see your handles, or upload_create to start a new upload.",
+  ),
   unknown_task: entry(404, "Unknown task", false, "Start the task again."),
-  transfer_expired: entry(410, "Expired", false, "Start a new upload with upload_create, or ask for a fresh URL with file_download."),
+  transfer_expired: entry(
+    410,
+    "Expired",
+    false,
+    "Start a new upload with upload_create, or ask for a fresh URL with file_download.",
+  ),
   offset_mismatch: entry(409, "Offset mismatch", true, "Send the bytes from the offset in partial.cursor."),
   not_active: entry(409, "Not possible in this state", false, "Call upload_status to see the state."),
-  idempotency_conflict: entry(409, "Idempotency key used with other arguments", true, "Use a new idempotencyKey, or repeat the first arguments exactly."),
-  size_mismatch: entry(413, "More or fewer bytes than the size announced", true, "Send exactly the bytes that are missing, or create a new upload with the right size."),
+  idempotency_conflict: entry(
+    409,
+    "Idempotency key used with other arguments",
+    true,
+    "Use a new idempotencyKey, or repeat the first arguments exactly.",
+  ),
+  size_mismatch: entry(
+    413,
+    "More or fewer bytes than the size announced",
+    true,
+    "Send exactly the bytes that are missing, or create a new upload with the right size.",
+  ),
   chunk_too_large: entry(413, "Chunk too large", true, "Send smaller chunks."),
-  inline_too_large: entry(413, "Too large for inline chunks", true, "Upload over HTTP with the command given."),
-  file_too_large: entry(413, "File too large", false, "Send a smaller file, or ask the operator to raise LONGSHORE_MAX_FILE_BYTES."),
-  quota_exceeded: entry(413, "Quota exceeded", false, "Delete files that are no longer needed with file_delete, then try again."),
-  upload_locked: entry(423, "Another request is writing", true, "Wait as long as Retry-After says, ask for the offset, and go on from there."),
-  checksum_mismatch: entry(422, "Checksum mismatch", true, "Send the same bytes again from the offset in partial.cursor."),
-  rate_limited: entry(429, "Too many requests", true, "Wait as long as Retry-After says, then repeat the request."),
-  storage_full: entry(507, "Storage full", true, "Wait until space is free, ask for the offset, and go on from there."),
-  storage_unavailable: entry(503, "Storage unavailable", true, "Wait as long as Retry-After says, then repeat the request."),
-  task_not_waiting: entry(409, "The task is not waiting for an answer", false, "Call durable_task_get to see the state of the task."),
-  task_failed: entry(422, "The task failed", false, "Read the message: it is the task's own. Start the task again once its cause is mended."),
-  task_interrupted: entry(409, "The task was interrupted and may not run again by itself", false, "Start the task again."),
+  inline_too_large: entry(
+    413,
+    "Too large for inline chunks",
+    true,
+    "Upload over HTTP with the command given.",
+  ),
+  file_too_large: entry(
+    413,
+    "File too large",
+    false,
+    "Send a smaller file, or ask the operator to raise LONGSHORE_MAX_FILE_BYTES.",
+  ),
+  quota_exceeded: entry(
+    413,
+    "Quota exceeded",
+    false,
+    "Delete files that are no longer needed with file_delete, then try again.",
+  ),
+  upload_locked: entry(
+    423,
+    "Another request is writing",
+    true,
+    "Wait as long as Retry-After says, ask for the offset, and go on from there.",
+  ),
+  checksum_mismatch: entry(
+    422,
+    "Checksum mismatch",
+    true,
+    "Send the same bytes again from the offset in partial.cursor.",
+  ),
+  rate_limited: entry(
+    429,
+    "Too many requests",
+    true,
+    "Wait as long as Retry-After says, then repeat the request.",
+  ),
+  storage_full: entry(
+    507,
+    "Storage full",
+    true,
+    "Wait until space is free, ask for the offset, and go on from there.",
+  ),
+  storage_unavailable: entry(
+    503,
+    "Storage unavailable",
+    true,
+    "Wait as long as Retry-After says, then repeat the request.",
+  ),
+  task_not_waiting: entry(
+    409,
+    "The task is not waiting for an answer",
+    false,
+    "Call durable_task_get to see the state of the task.",
+  ),
+  task_failed: entry(
+    422,
+    "The task failed",
+    false,
+    "Read the message: it is the task's own. Start the task again once its cause is mended.",
+  ),
+  task_interrupted: entry(
+    409,
+    "The task was interrupted and may not run again by itself",
+    false,
+    "Start the task again.",
+  ),
   unsupported_version: entry(412, "Unsupported protocol version", true, "Send 'Tus-Resumable: 1.0.0'."),
-  unsupported_media_type: entry(415, "Unsupported media type", true, "Send 'Content-Type: application/offset+octet-stream'."),
-  unsupported_checksum: entry(400, "Unsupported checksum algorithm", true, "Use one of the algorithms in Tus-Checksum-Algorithm."),
+  unsupported_media_type: entry(
+    415,
+    "Unsupported media type",
+    true,
+    "Send 'Content-Type: application/offset+octet-stream'.",
+  ),
+  unsupported_checksum: entry(
+    400,
+    "Unsupported checksum algorithm",
+    true,
+    "Use one of the algorithms in Tus-Checksum-Algorithm.",
+  ),
   final_upload: entry(403, "A final upload takes no bytes", false, "Send the bytes to its partial uploads."),
   method_not_allowed: entry(405, "Method not allowed", true, "Use one of the methods in Allow."),
-  precondition_failed: entry(412, "Precondition failed", false, "Ask without the condition, or with the ETag that HEAD tells."),
-  range_not_satisfiable: entry(416, "Range not satisfiable", true, "Ask for a range within the size in Content-Range."),
+  precondition_failed: entry(
+    412,
+    "Precondition failed",
+    false,
+    "Ask without the condition, or with the ETag that HEAD tells.",
+  ),
+  range_not_satisfiable: entry(
+    416,
+    "Range not satisfiable",
+    true,
+    "Ask for a range within the size in Content-Range.",
+  ),
   content_length_required: entry(411, "Content-Length required", true, "Send a Content-Length."),
   headers_too_large: entry(431, "Header fields too large", true, "Send shorter header fields."),
-  url_not_allowed: entry(403, "URL not allowed", false, "Use a public URL, or ask the operator to allow the host."),
-  internal_error: entry(500, "Internal error", false, "Try again later; tell the operator the request id if it stays."),
+  url_not_allowed: entry(
+    403,
+    "URL not allowed",
+    false,
+    "Use a public URL, or ask the operator to allow the host.",
+  ),
+  internal_error: entry(
+    500,
+    "Internal error",
+    false,
+    "Try again later; tell the operator the request id if it stays.",
+  ),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof errorCatalogue;
@@ -110,7 +235,11 @@ export class TransferError extends Error {
 
   /** The same error with more said about it; what is already said stays. */
   with(more: TransferErrorOptions): TransferError {
-    return new TransferError(this.code, this.message, { ...more, ...this.options, cause: this.options.cause ?? this });
+    return new TransferError(this.code, this.message, {
+      ...more,
+      ...this.options,
+      cause: this.options.cause ?? this,
+    });
   }
 }
 
@@ -175,7 +304,8 @@ export function toErrorHeaders(error: TransferError): Record<string, string> {
     ...(cursor !== undefined && !hidesUpload && { "Upload-Offset": String(cursor) }),
     ...(retryAfterSeconds !== undefined && { "Retry-After": String(retryAfterSeconds) }),
     ...(allow !== undefined && { Allow: allow.join(", ") }),
-    ...(error.code === "range_not_satisfiable" && sizeBytes !== undefined && { "Content-Range": `bytes */${sizeBytes}` }),
+    ...(error.code === "range_not_satisfiable" &&
+      sizeBytes !== undefined && { "Content-Range": `bytes */${sizeBytes}` }),
     ...(error.code === "unsupported_version" && { "Tus-Version": "1.0.0" }),
   };
 }

@@ -47,12 +47,13 @@ async function makePatterns(dir: string, root: string, source: Source): Promise<
   await server.stop();
 }
 
-function inserter(database: DatabaseSync, table: string, pattern: Row): (changes: Row) => void {
+/** @returns the row id of the copy. */
+function inserter(database: DatabaseSync, table: string, pattern: Row): (changes: Row) => number | bigint {
   const columns = Object.keys(pattern);
   const statement = database.prepare(
     `INSERT INTO "${table}" (${columns.join(", ")}) VALUES (${columns.map((name) => `:${name}`).join(", ")})`,
   );
-  return (changes) => void statement.run({ ...pattern, ...changes });
+  return (changes) => statement.run({ ...pattern, ...changes }).lastInsertRowid;
 }
 
 /** Copies of one upload with all its rows. */
@@ -60,9 +61,10 @@ function copier(database: DatabaseSync, status: "complete" | "receiving") {
   const first = (table: string, where: string, value: SQLInputValue): Row | undefined =>
     database.prepare(`SELECT * FROM "${table}" WHERE ${where} = ?`).get(value) as Row | undefined;
   const upload = first("upload", "status", status);
-  const ticket = first("ticket", "handle", upload?.handle ?? null);
+  const id = upload?.id ?? null;
+  const ticket = first("ticket", "upload_id", id);
   if (upload === undefined || ticket === undefined) throw new Error(`The pattern ${status} was not stored`);
-  const segment = first("segment", "handle", upload.handle ?? null);
+  const segment = first("segment", "upload_id", id);
   const insertUpload = inserter(database, "upload", upload);
   const insertTicket = inserter(database, "ticket", ticket);
   const insertSegment = segment === undefined ? () => {} : inserter(database, "segment", segment);
@@ -70,15 +72,16 @@ function copier(database: DatabaseSync, status: "complete" | "receiving") {
     const handle = newHandle();
     const secret = randomBytes(30).toString("base64url");
     const isComplete = status === "complete";
-    insertUpload({
+    const upload_id = insertUpload({
+      id: null,
       handle,
       created_at: createdAt,
       updated_at: createdAt,
       ...(isComplete && { completed_at: createdAt, sha256: randomBytes(32).toString("hex") }),
     });
     const hash = createHash("sha256").update(secret).digest("hex");
-    insertTicket({ handle, hash, created_at: createdAt });
-    insertSegment({ handle, blob: newBlobName(handle) });
+    insertTicket({ upload_id, hash, created_at: createdAt });
+    insertSegment({ upload_id, blob: newBlobName(handle) });
     return `/files/${secret}`;
   };
 }

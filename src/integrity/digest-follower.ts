@@ -17,7 +17,10 @@ export interface FollowedDigest {
 
 export class DigestFollower {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, { resolve: (digest: FollowedDigest) => void; reject: (error: Error) => void }>();
+  readonly #waiting = new Map<
+    number,
+    { resolve: (digest: FollowedDigest) => void; reject: (error: Error) => void }
+  >();
   #lastId = 0;
   #dead: Error | null = null;
 

@@ -6,7 +6,7 @@
 import { createHash, type Hash } from "node:crypto";
 import fs from "node:fs";
 import { parentPort } from "node:worker_threads";
-import type { FollowerRequest, FollowerReply } from "./digest-messages.ts";
+import type { FollowerReply, FollowerRequest } from "./digest-messages.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("This file runs as a worker.");
@@ -110,7 +110,12 @@ port.on("message", (request: FollowerRequest) => {
         followed.set(request.key, item);
       }
       const last = item.queue.at(-1);
-      if (last !== undefined && "range" in last && last.range.path === request.path && last.range.end === request.start) {
+      if (
+        last !== undefined &&
+        "range" in last &&
+        last.range.path === request.path &&
+        last.range.end === request.start
+      ) {
         last.range.end = request.end;
       } else {
         item.queue.push({ range: { path: request.path, position: request.start, end: request.end } });
@@ -118,13 +123,15 @@ port.on("message", (request: FollowerRequest) => {
       break;
     }
     case "digest":
-      if (item === undefined) reply({ digestId: request.digestId, failed: "nothing is followed under this key" });
+      if (item === undefined)
+        reply({ digestId: request.digestId, failed: "nothing is followed under this key" });
       else if (request.now) answer(request.digestId, item);
       else item.queue.push({ digestId: request.digestId });
       break;
     case "drop":
       if (item !== undefined) {
-        for (const work of item.queue) if ("digestId" in work) reply({ digestId: work.digestId, failed: "dropped" });
+        for (const work of item.queue)
+          if ("digestId" in work) reply({ digestId: work.digestId, failed: "dropped" });
         closeFile(item);
         followed.delete(request.key);
       }

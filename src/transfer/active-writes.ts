@@ -59,7 +59,10 @@ export class ActiveWrites {
    * Takes the one place for a write to this upload. A running write is ended if it is idle (`end`: in any case); false where it
    * is not. A write that does not end in 5 s is left behind: its fence will be passed over.
    */
-  async claim(write: ActiveWrite, options: { end?: boolean } = {}): Promise<"claimed" | "busy" | { abandonedFence: number }> {
+  async claim(
+    write: ActiveWrite,
+    options: { end?: boolean } = {},
+  ): Promise<"claimed" | "busy" | { abandonedFence: number }> {
     for (;;) {
       const current = this.#active.get(write.handle);
       if (current === undefined) {

@@ -10,18 +10,26 @@ import { TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { type ActiveWrite, ActiveWrites, closeQuietly, type HeldSegment } from "./active-writes.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { type BodyEnd, BodyWriter } from "./body-writer.ts";
 import { BodyChecksum } from "./body-checksum.ts";
+import { type BodyEnd, BodyWriter } from "./body-writer.ts";
 import type { Completion } from "./completion.ts";
 import { type Contention, idleWriterMs } from "./contention.ts";
 import type { Appended, AppendRequest, TransferLimits } from "./engine.ts";
 import { GatherBudget } from "./gather.ts";
 import { newBlobName } from "./identifiers.ts";
 import type { SegmentRecord, StoredStatus, UploadRecord } from "./records.ts";
-import { compareWithStored } from "./stored-bytes.ts";
 import type { CommitOutcome, Liveness, Quota, TransferState } from "./state-store.ts";
+import { compareWithStored } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
-import { digestMismatch, isExpired, locked, offsetMismatch, quotaExceeded, toTransfer, unknownHandle } from "./view.ts";
+import {
+  digestMismatch,
+  isExpired,
+  locked,
+  offsetMismatch,
+  quotaExceeded,
+  toTransfer,
+  unknownHandle,
+} from "./view.ts";
 
 /** What a crash may lose of bytes that were not acknowledged. */
 const checkpointBytes = 64 << 20;
@@ -96,7 +104,12 @@ export class Appender {
   }
 
   /** The same for an upload just created with its lease taken. */
-  async appendFirst(upload: UploadRecord, segment: SegmentRecord, now: number, request: AppendRequest): Promise<Appended> {
+  async appendFirst(
+    upload: UploadRecord,
+    segment: SegmentRecord,
+    now: number,
+    request: AppendRequest,
+  ): Promise<Appended> {
     const run = new Run(upload.handle);
     await this.active.claim(run);
     try {
@@ -110,7 +123,11 @@ export class Appender {
   /** A resend of a complete upload: the body must be the file. Nothing is written. */
   async compareOnly(upload: UploadRecord, now: number, request: AppendRequest): Promise<Appended> {
     checkAnnounced(upload, request, this.#parts.limits);
-    const stored = compareWithStored(this.#parts.blobs, await this.#parts.state.segments(upload.handle), upload);
+    const stored = compareWithStored(
+      this.#parts.blobs,
+      await this.#parts.state.segments(upload.handle),
+      upload,
+    );
     const body = new BodyWriter({
       stream: request.body.stream,
       skipBytes: upload.offset,
@@ -147,7 +164,11 @@ export class Appender {
     await this.active.close();
   }
 
-  async #takeLease(upload: UploadRecord, request: AppendRequest, abandonedFence: number | null): Promise<Lease> {
+  async #takeLease(
+    upload: UploadRecord,
+    request: AppendRequest,
+    abandonedFence: number | null,
+  ): Promise<Lease> {
     const { state, liveness, quota, contention } = this.#parts;
     let takeOverFence = abandonedFence;
     // Each round ends another holder; more rounds than this mean that others are quicker each time.
@@ -173,7 +194,8 @@ export class Appender {
         this.signOfLife().catch(() => {}),
       ]);
       if (outcome.kind === "ok") {
-        const extends_ = held !== null && outcome.segment.fence === held.fence && outcome.segment.seq === held.seq;
+        const extends_ =
+          held !== null && outcome.segment.fence === held.fence && outcome.segment.seq === held.seq;
         if (!extends_) closeQuietly(held?.blob ?? null);
         return { ...outcome, held: extends_ ? held : null };
       }
@@ -215,9 +237,12 @@ export class Appender {
     const atomic = request.checksum != null;
     const checksum = request.checksum == null ? null : new BodyChecksum(request.checksum);
     const whole =
-      upload.offset === 0 && upload.sizeBytes !== null && upload.sizeBytes <= inlineDigestBytes ? createHash("sha256") : null;
+      upload.offset === 0 && upload.sizeBytes !== null && upload.sizeBytes <= inlineDigestBytes
+        ? createHash("sha256")
+        : null;
     if (whole === null) digests.follow(upload);
-    const stored = skipBytes > 0 ? compareWithStored(blobs, await state.segments(upload.handle), upload) : null;
+    const stored =
+      skipBytes > 0 ? compareWithStored(blobs, await state.segments(upload.handle), upload) : null;
 
     let current = upload;
     let committed = segment.length;
@@ -231,7 +256,13 @@ export class Appender {
     const tell = (written: number) => {
       const to = segment.length + written;
       if (whole === null && to > told) {
-        digests.written(upload, segment.blob, segment.blobOffset + told, segment.blobOffset + to, segment.start + told);
+        digests.written(
+          upload,
+          segment.blob,
+          segment.blobOffset + told,
+          segment.blobOffset + to,
+          segment.start + told,
+        );
       }
       told = to;
     };
@@ -256,7 +287,10 @@ export class Appender {
               whole?.update(piece);
             },
     });
-    const commit = (segmentLength: number, rest: { active: boolean; sizeBytes: number | null; status: StoredStatus; sha256: string | null }) => {
+    const commit = (
+      segmentLength: number,
+      rest: { active: boolean; sizeBytes: number | null; status: StoredStatus; sha256: string | null },
+    ) => {
       const seconds = (performance.now() - startedAt) / 1000;
       return state.commitWrite({
         handle: upload.handle,
@@ -330,7 +364,8 @@ export class Appender {
         end = "aborted";
       }
       await checkpointing;
-      if (isFull(failure)) await body.cut(Math.max(named - segment.length, body.writtenBytes - giveBackBytes)).catch(() => {});
+      if (isFull(failure))
+        await body.cut(Math.max(named - segment.length, body.writtenBytes - giveBackBytes)).catch(() => {});
       if (atomic && end !== "ended") throw end === "stopped" ? locked(current) : brokenOff(current);
       checksum?.verify(current.offset);
 
@@ -340,14 +375,20 @@ export class Appender {
       const complete = sizeBytes !== null && offset === sizeBytes;
       if (atomic) tell(body.writtenBytes);
       if (complete) {
-        const quick = this.#parts.completion.quickDigest({ ...current, offset, sizeBytes }, whole?.digest("hex") ?? null);
+        const quick = this.#parts.completion.quickDigest(
+          { ...current, offset, sizeBytes },
+          whole?.digest("hex") ?? null,
+        );
         const [sha256] = await Promise.all([quick, body.blob?.sync()]);
         const status = sha256 === null ? "verifying" : statusFor(upload, sha256);
         await settle(await commit(length, { active: false, sizeBytes, status, sha256 }), length);
         verifying = status === "verifying";
       } else if (length > committed || request.declareSizeBytes != null) {
         await body.blob?.sync();
-        await settle(await commit(length, { active: false, sizeBytes: null, status: "receiving", sha256: null }), length);
+        await settle(
+          await commit(length, { active: false, sizeBytes: null, status: "receiving", sha256: null }),
+          length,
+        );
       } else {
         await state.releaseWrite(upload.handle, owner, segment.fence);
       }
@@ -357,7 +398,9 @@ export class Appender {
         if (end === "stopped") throw locked(current);
         if (end === "aborted") throw brokenOff(current);
         if (request.final === true) {
-          throw new TransferError("size_mismatch", `The body ended after ${offset} of ${sizeBytes} bytes.`, { cursor: offset });
+          throw new TransferError("size_mismatch", `The body ended after ${offset} of ${sizeBytes} bytes.`, {
+            cursor: offset,
+          });
         }
       }
     } catch (error) {
@@ -366,13 +409,21 @@ export class Appender {
         await state.releaseWrite(upload.handle, owner, segment.fence).catch(() => {});
       }
       // Where a commit is unclear no offset is told: HEAD tells the true one.
-      const tells = error instanceof TransferError && error.code !== "unknown_handle" && error.code !== "storage_unavailable";
+      const tells =
+        error instanceof TransferError &&
+        error.code !== "unknown_handle" &&
+        error.code !== "storage_unavailable";
       throw tells ? error.with({ cursor: current.offset }) : error;
     } finally {
       await stored?.close().catch(() => {});
       const blob = body.blob ?? held?.blob ?? null;
       if (clean && current.status === "receiving") {
-        this.active.hold(upload.handle, { fence: segment.fence, seq: segment.seq, blob, since: performance.now() });
+        this.active.hold(upload.handle, {
+          fence: segment.fence,
+          seq: segment.seq,
+          blob,
+          since: performance.now(),
+        });
       } else closeQuietly(blob);
     }
 
@@ -382,7 +433,12 @@ export class Appender {
   }
 
   /** After the last byte is committed: the digest, where it is not there yet, and the answer. */
-  async #finish(upload: UploadRecord, now: number, verifying: boolean, receivedBytes: number): Promise<Appended> {
+  async #finish(
+    upload: UploadRecord,
+    now: number,
+    verifying: boolean,
+    receivedBytes: number,
+  ): Promise<Appended> {
     let final = upload;
     if (verifying) final = await this.#parts.completion.verify(upload, upload.declaredSha256 !== null);
     else if (final.status !== "receiving") this.#parts.completion.completed(final);
@@ -464,10 +520,14 @@ function isFull(error: unknown): boolean {
 }
 
 function reserveReached(cursor?: number): TransferError {
-  return new TransferError("storage_full", "The disk has less free space than this server keeps in reserve.", {
-    retryAfterSeconds: 30,
-    ...(cursor !== undefined && { cursor }),
-  });
+  return new TransferError(
+    "storage_full",
+    "The disk has less free space than this server keeps in reserve.",
+    {
+      retryAfterSeconds: 30,
+      ...(cursor !== undefined && { cursor }),
+    },
+  );
 }
 
 function tooMany(): TransferError {
@@ -479,7 +539,9 @@ function tooLarge(limits: TransferLimits): TransferError {
 }
 
 function brokenOff(upload: UploadRecord): TransferError {
-  return new TransferError("size_mismatch", "The body ended before its announced length.", { cursor: upload.offset });
+  return new TransferError("size_mismatch", "The body ended before its announced length.", {
+    cursor: upload.offset,
+  });
 }
 
 /** What the request announces against what is known, before anything is touched. */
@@ -487,7 +549,9 @@ function checkAnnounced(upload: UploadRecord, request: AppendRequest, limits: Tr
   const cursor = upload.offset;
   const declared = request.declareSizeBytes ?? null;
   if (declared !== null && upload.sizeBytes !== null && declared !== upload.sizeBytes) {
-    throw new TransferError("size_mismatch", `The upload has ${upload.sizeBytes} bytes, not ${declared}.`, { cursor });
+    throw new TransferError("size_mismatch", `The upload has ${upload.sizeBytes} bytes, not ${declared}.`, {
+      cursor,
+    });
   }
   const size = upload.sizeBytes ?? declared;
   if (size !== null && size > limits.maxFileBytes) {
@@ -503,6 +567,8 @@ function checkAnnounced(upload: UploadRecord, request: AppendRequest, limits: Tr
     throw tooLarge(limits).with({ cursor });
   }
   if (size !== null && (end > size || (request.final === true && end !== size))) {
-    throw new TransferError("size_mismatch", `The upload has ${size} bytes; this body would end at ${end}.`, { cursor });
+    throw new TransferError("size_mismatch", `The upload has ${size} bytes; this body would end at ${end}.`, {
+      cursor,
+    });
   }
 }

@@ -26,7 +26,11 @@ export class BodyChecksum {
     throw new TransferError(
       "checksum_mismatch",
       `The ${this.#expected.algorithm} of the bytes received is ${actual.toString("hex")}, not ${this.#expected.hex}.`,
-      { status: this.#expected.failStatus, cursor, recoveryHint: `Send the same bytes again from offset ${cursor}.` },
+      {
+        status: this.#expected.failStatus,
+        cursor,
+        recoveryHint: `Send the same bytes again from offset ${cursor}.`,
+      },
     );
   }
 }

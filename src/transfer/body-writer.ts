@@ -137,7 +137,10 @@ export class BodyWriter {
 
   /** Hands what is gathered to the disk, and goes on as long as there is enough (or the end has come). */
   #pump(): void {
-    if (this.#failed) return this.#settle();
+    if (this.#failed) {
+      this.#settle();
+      return;
+    }
     const enough = this.#gather.bytes >= this.#options.budget.shareBytes;
     if (this.#gather.bytes === 0 || !(enough || this.#end !== null)) {
       if (this.#end !== null) this.#settle();

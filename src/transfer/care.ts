@@ -50,7 +50,8 @@ export class Care {
     const { state, liveness, contention, completion, log } = this.#parts;
     const { processes } = await state.processes();
     const dead: string[] = [];
-    for (const { id } of processes) if (id !== liveness.processId && (await liveness.isDead(id))) dead.push(id);
+    for (const { id } of processes)
+      if (id !== liveness.processId && (await liveness.isDead(id))) dead.push(id);
     let adoptedUploads = 0;
     if (dead.length > 0) {
       for (let round = 0; round < maxRounds; round += 1) {
@@ -110,7 +111,8 @@ export class Care {
       if (names.length < batch) break;
     }
     const report = { markedExpired, removedUploads, removedBlobs, adoptedOrphans };
-    if (markedExpired + removedUploads + removedBlobs > 0) log({ level: "info", event: "store.swept", ...report });
+    if (markedExpired + removedUploads + removedBlobs > 0)
+      log({ level: "info", event: "store.swept", ...report });
     return report;
   }
 
@@ -122,7 +124,9 @@ export class Care {
     const { state, blobs } = this.#parts;
     for await (const found of blobs.list()) {
       if (this.#closed) return;
-      const old = found.filter(({ modifiedAt }) => Date.now() - modifiedAt.getTime() > graceMs).map(({ name }) => name);
+      const old = found
+        .filter(({ modifiedAt }) => Date.now() - modifiedAt.getTime() > graceMs)
+        .map(({ name }) => name);
       const unnamed = old.length === 0 ? [] : await state.unknownBlobs(old);
       if (unnamed.length > 0) await state.addGarbage(unnamed);
     }

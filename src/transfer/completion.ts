@@ -2,8 +2,9 @@
  * From the last byte to a known digest: quickly where the digest followed the bytes, else by one pass over the file in the background.
  * Also rewrites a finished upload of many segments into one blob.
  */
-import type { Log } from "../log.ts";
+
 import type { DigestFollower } from "../integrity/digest-follower.ts";
+import type { Log } from "../log.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { TransferLimits } from "./engine.ts";
 import { newBlobName } from "./identifiers.ts";
@@ -65,7 +66,12 @@ export class Completion {
     const work = this.#verifyInTurn(upload)
       .catch((error: unknown) => {
         // It stays `verifying`; the next sweep claims it again.
-        this.#parts.log({ level: "error", event: "verification.failed", handle: upload.handle, error: String(error) });
+        this.#parts.log({
+          level: "error",
+          event: "verification.failed",
+          handle: upload.handle,
+          error: String(error),
+        });
         return upload;
       })
       .finally(() => this.#verifying.delete(upload.handle));
@@ -90,7 +96,12 @@ export class Completion {
     if (running !== undefined) return running;
     const work = this.#compactNow(upload, above)
       .catch((error: unknown) => {
-        this.#parts.log({ level: "warn", event: "compaction.failed", handle: upload.handle, error: String(error) });
+        this.#parts.log({
+          level: "warn",
+          event: "compaction.failed",
+          handle: upload.handle,
+          error: String(error),
+        });
       })
       .finally(() => this.#compacting.delete(upload.handle));
     this.#compacting.set(upload.handle, work);
@@ -138,7 +149,8 @@ export class Completion {
     }
     if (this.#closed && sha256 === null) return upload;
     if (sha256 === null) throw new Error("the stored bytes could not be read");
-    const status = upload.declaredSha256 === null || upload.declaredSha256 === sha256 ? "complete" : "mismatch";
+    const status =
+      upload.declaredSha256 === null || upload.declaredSha256 === sha256 ? "complete" : "mismatch";
     const ttlMs = status === "complete" ? limits.fileTtlMs : limits.uploadTtlMs;
     const settled = await state.settle(upload.handle, upload.generation, { status, sha256, ttlMs });
     if (settled === null) {

@@ -41,7 +41,8 @@ export class Contention {
     if (upload.leaseOwner === liveness.processId || (await this.#isGone(upload))) return this.adopt(upload);
     const before = await state.findUpload(upload.handle);
     if (before === null || !stillHeld(before.upload, upload)) return;
-    if (want === "if_idle" && before.now - before.upload.updatedAt < idleWriterMs) throw locked(before.upload);
+    if (want === "if_idle" && before.now - before.upload.updatedAt < idleWriterMs)
+      throw locked(before.upload);
     await state.requestLease(upload.handle, upload.fence, want);
 
     const start = performance.now();
@@ -73,7 +74,12 @@ export class Contention {
       const missing = last.blobOffset + last.length - there;
       if (missing > 0) {
         torn = Math.max(0, last.length - missing);
-        log({ level: "error", event: "upload.torn", handle: upload.handle, missingBytes: last.length - torn });
+        log({
+          level: "error",
+          event: "upload.torn",
+          handle: upload.handle,
+          missingBytes: last.length - torn,
+        });
       }
     }
     await state.adoptOrphan(upload.handle, upload.fence, torn);

@@ -72,7 +72,11 @@ export interface AppendRequest {
   /**
    * Digest of this body, checked before anything of it counts; wrong → `checksum_mismatch` with `failStatus`, the cursor stays. `hex` lower case.
    */
-  readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly hex: string; readonly failStatus: 400 | 460 } | null;
+  readonly checksum?: {
+    readonly algorithm: ChecksumAlgorithm;
+    readonly hex: string;
+    readonly failStatus: 400 | 460;
+  } | null;
   /** Called from the moment the request is known to be good and bytes are wanted (100 Continue, say). */
   readonly onAccepted?: () => void;
 }
@@ -164,14 +168,25 @@ export interface TransferEngine {
   // --- by principal and handle
   appendTo(principal: string, handle: string, request: AppendRequest): Promise<Appended>;
   /** Never disturbs a writer. Waits up to `waitMs` for a change of status. */
-  status(principal: string, handle: string, options?: { waitMs?: number; signal?: AbortSignal }): Promise<Transfer>;
+  status(
+    principal: string,
+    handle: string,
+    options?: { waitMs?: number; signal?: AbortSignal },
+  ): Promise<Transfer>;
   /** sha256 of the acknowledged bytes so far. Takes at most `budgetMs`. */
   prefixDigest(principal: string, handle: string, budgetMs: number): Promise<PrefixDigest>;
-  list(principal: string, query: { status: TransferStatus | null; limit: number; cursor: string | null }): Promise<ListPage>;
+  list(
+    principal: string,
+    query: { status: TransferStatus | null; limit: number; cursor: string | null },
+  ): Promise<ListPage>;
   removeOwn(principal: string, handle: string): Promise<void>;
   /** `not_active` unless complete (with `retryAfterSeconds` while verifying). */
   openOwn(principal: string, handle: string): Promise<OpenFile>;
-  mintDownload(principal: string, handle: string, ttlMs: number | null): Promise<{ transfer: Transfer; ticket: string; expiresAt: Date }>;
+  mintDownload(
+    principal: string,
+    handle: string,
+    ttlMs: number | null,
+  ): Promise<{ transfer: Transfer; ticket: string; expiresAt: Date }>;
 
   // --- by download ticket
   openDownload(ticket: string): Promise<OpenFile>;

@@ -16,7 +16,9 @@ export interface Links {
 
 /** Quoted for a POSIX shell. */
 function shellQuoted(word: string): string {
-  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(word) && !word.startsWith("-") ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(word) && !word.startsWith("-")
+    ? word
+    : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** A name that is safe to paste as a file in the working folder: no folders, no control characters, never an option. */

@@ -12,7 +12,15 @@
  *   changed nothing. The event loop of the caller is never blocked.
  * - Outcomes are discriminated by `kind`; nothing else is thrown for an ordinary conflict.
  */
-import type { ConcatRole, ProcessRecord, SegmentRecord, StoredStatus, TicketKind, TicketRecord, UploadRecord } from "./records.ts";
+import type {
+  ConcatRole,
+  ProcessRecord,
+  SegmentRecord,
+  StoredStatus,
+  TicketKind,
+  TicketRecord,
+  UploadRecord,
+} from "./records.ts";
 
 export interface NewTicket {
   readonly hash: string;
@@ -34,7 +42,11 @@ export interface NewUpload {
   readonly ttlMs: number | null;
   readonly ticket: NewTicket;
   /** `argumentsHash`: hex sha256 of the canonical arguments. */
-  readonly idempotency: { readonly tool: string; readonly key: string; readonly argumentsHash: string } | null;
+  readonly idempotency: {
+    readonly tool: string;
+    readonly key: string;
+    readonly argumentsHash: string;
+  } | null;
   readonly quota: Quota;
   /**
    * Where given, the write lease is taken in the same transaction, as `beginWrite` would (fence 1, segment 0 of this
@@ -50,7 +62,12 @@ export interface Quota {
 }
 
 export type CreateOutcome =
-  | { readonly kind: "created"; readonly upload: UploadRecord; readonly segment: SegmentRecord | null; readonly now: number }
+  | {
+      readonly kind: "created";
+      readonly upload: UploadRecord;
+      readonly segment: SegmentRecord | null;
+      readonly now: number;
+    }
   /** Same idempotency key and arguments, and the record still lives: a fresh ticket was added, nothing else changed. */
   | { readonly kind: "existing"; readonly upload: UploadRecord; readonly now: number }
   | { readonly kind: "conflict" }
@@ -84,7 +101,12 @@ export interface BeginWrite {
 
 export type BeginOutcome =
   /** The lease is this process's and active; bytes go to `segment` from `segment.length` on. */
-  | { readonly kind: "ok"; readonly upload: UploadRecord; readonly segment: SegmentRecord; readonly now: number }
+  | {
+      readonly kind: "ok";
+      readonly upload: UploadRecord;
+      readonly segment: SegmentRecord;
+      readonly now: number;
+    }
   | { readonly kind: "unknown" }
   /** Not `receiving`, of another generation, or expired (`expiresAt <= now` with no active lease). */
   | { readonly kind: "inactive"; readonly upload: UploadRecord; readonly now: number }
@@ -116,7 +138,12 @@ export interface CommitWrite {
 
 export type CommitOutcome =
   /** `leaseRequest`: another process asks for the lease, see `requestLease`. */
-  | { readonly kind: "ok"; readonly upload: UploadRecord; readonly leaseRequest: LeaseRequestKind | null; readonly now: number }
+  | {
+      readonly kind: "ok";
+      readonly upload: UploadRecord;
+      readonly leaseRequest: LeaseRequestKind | null;
+      readonly now: number;
+    }
   /** The lease is somebody else's: nothing was changed. `upload` is null where it is gone. */
   | { readonly kind: "fenced"; readonly upload: UploadRecord | null }
   | { readonly kind: "quota"; readonly limit: "bytes" | "files"; readonly used: number };
@@ -157,18 +184,29 @@ export interface TransferState {
    * Adds a ticket of the record's current generation; of each kind the newest 16 stay. `principal` null: any.
    * Null where the handle is unknown or another principal's.
    */
-  addTicket(handle: string, principal: string | null, ticket: NewTicket): Promise<{ upload: UploadRecord; now: number } | null>;
+  addTicket(
+    handle: string,
+    principal: string | null,
+    ticket: NewTicket,
+  ): Promise<{ upload: UploadRecord; now: number } | null>;
   /**
    * `mismatch` becomes `receiving` at offset 0 in a new generation: older tickets are removed, the new one added, `sha256`
    * cleared, the fence raised, no lease. Older segments stay until the first commit of the new generation. Null where the record is not
    * in `mismatch` (nothing changed).
    */
-  startOver(handle: string, ticket: NewTicket, ttlMs: number | null): Promise<{ upload: UploadRecord; now: number } | null>;
+  startOver(
+    handle: string,
+    ticket: NewTicket,
+    ttlMs: number | null,
+  ): Promise<{ upload: UploadRecord; now: number } | null>;
   /**
    * Removes record, tickets, idempotency key and segment rows; blobs that no segment names any more become garbage; usage
    * falls. `ifFence`: only if the fence is still this and no lease is active. `removed: false` where it was not there or `ifFence` failed.
    */
-  removeUpload(handle: string, ifFence: number | null): Promise<{ removed: boolean; upload: UploadRecord | null }>;
+  removeUpload(
+    handle: string,
+    ifFence: number | null,
+  ): Promise<{ removed: boolean; upload: UploadRecord | null }>;
 
   // --- writing
   /**
@@ -191,13 +229,20 @@ export interface TransferState {
   /** One read: open requests on active leases of this owner, at most 1,000. */
   leaseRequests(owner: string): Promise<LeaseRequest[]>;
   /** Ends verification: `verifying` of this generation becomes `complete` or `mismatch` with this digest, lease not active. Null where it was not verifying. */
-  settle(handle: string, generation: number, outcome: { status: "complete" | "mismatch"; sha256: string; ttlMs: number | null }): Promise<UploadRecord | null>;
+  settle(
+    handle: string,
+    generation: number,
+    outcome: { status: "complete" | "mismatch"; sha256: string; ttlMs: number | null },
+  ): Promise<UploadRecord | null>;
   /** Makes this process the owner of a verification whose owner is in `deadOwners` (or null). At most `limit`. */
   claimVerifications(owner: string, deadOwners: readonly string[], limit: number): Promise<UploadRecord[]>;
 
   // --- after a crash
   /** Uploads with an active lease of one of these owners that are `receiving`, with their last segment; at most `limit`. */
-  orphans(owners: readonly string[], limit: number): Promise<{ upload: UploadRecord; segment: SegmentRecord | null }[]>;
+  orphans(
+    owners: readonly string[],
+    limit: number,
+  ): Promise<{ upload: UploadRecord; segment: SegmentRecord | null }[]>;
   /**
    * Ends an orphan's lease (fence raised, not active). `segmentLength`: what is really there of its last segment where that is
    * less than committed; the offset falls with it. No effect where the fence has moved on.
@@ -206,7 +251,11 @@ export interface TransferState {
 
   // --- compaction
   /** Replaces all segments of a complete upload by one; false (nothing changed) where its status or generation is another. Old blobs become garbage. */
-  replaceSegments(handle: string, generation: number, segment: { blob: string; length: number }): Promise<boolean>;
+  replaceSegments(
+    handle: string,
+    generation: number,
+    segment: { blob: string; length: number },
+  ): Promise<boolean>;
   /** Names a blob that is about to be written outside a segment, as garbage from now on: a crash leaves nothing unnamed. */
   announceBlob(blob: string): Promise<void>;
 

@@ -22,7 +22,10 @@ export class StoredBytes {
     const within = position - segment.start;
     const want = Math.min(target.byteLength, segment.length - within);
     const reader = await this.#readerOf(segment.blob);
-    const got = await reader.read(want === target.byteLength ? target : target.subarray(0, want), segment.blobOffset + within);
+    const got = await reader.read(
+      want === target.byteLength ? target : target.subarray(0, want),
+      segment.blobOffset + within,
+    );
     if (got === 0 && want > 0) {
       throw new TransferError("storage_unavailable", "Stored bytes are missing.", { retryAfterSeconds: 30 });
     }
@@ -62,7 +65,12 @@ export class StoredBytes {
 const pieceBytes = 512 << 10;
 
 /** A stream of the bytes from `start` to `end` (exclusive). */
-export function streamStored(blobs: BlobStore, segments: readonly SegmentRecord[], start: number, end: number): Readable {
+export function streamStored(
+  blobs: BlobStore,
+  segments: readonly SegmentRecord[],
+  start: number,
+  end: number,
+): Readable {
   const bytes = new StoredBytes(blobs, segments);
   let position = start;
   return new Readable({
@@ -93,7 +101,11 @@ export function streamStored(blobs: BlobStore, segments: readonly SegmentRecord[
 }
 
 /** Compares a body that starts at 0 with what is stored, piece by piece; throws `checksum_mismatch` (409) at the first other byte. */
-export function compareWithStored(blobs: BlobStore, segments: readonly SegmentRecord[], upload: UploadRecord) {
+export function compareWithStored(
+  blobs: BlobStore,
+  segments: readonly SegmentRecord[],
+  upload: UploadRecord,
+) {
   const bytes = new StoredBytes(blobs, segments);
   let position = 0;
   return {
@@ -101,14 +113,21 @@ export function compareWithStored(blobs: BlobStore, segments: readonly SegmentRe
       let rest = piece;
       const stored = Buffer.allocUnsafe(Math.min(piece.byteLength, pieceBytes));
       while (rest.byteLength > 0) {
-        const got = await bytes.read(stored.subarray(0, Math.min(stored.byteLength, rest.byteLength)), position);
+        const got = await bytes.read(
+          stored.subarray(0, Math.min(stored.byteLength, rest.byteLength)),
+          position,
+        );
         if (got === 0 || stored.compare(rest, 0, got, 0, got) !== 0) {
           await bytes.close();
-          throw new TransferError("checksum_mismatch", `The body is not the file whose first ${upload.offset} bytes are here.`, {
-            status: 409,
-            cursor: upload.offset,
-            recoveryHint: `Send the same file, or only its bytes from offset ${upload.offset}; for another file create a new upload.`,
-          });
+          throw new TransferError(
+            "checksum_mismatch",
+            `The body is not the file whose first ${upload.offset} bytes are here.`,
+            {
+              status: 409,
+              cursor: upload.offset,
+              recoveryHint: `Send the same file, or only its bytes from offset ${upload.offset}; for another file create a new upload.`,
+            },
+          );
         }
         position += got;
         rest = rest.subarray(got);

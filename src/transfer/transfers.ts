@@ -31,7 +31,17 @@ import { StatusWaiters } from "./status-waiters.ts";
 import { streamStored } from "./stored-bytes.ts";
 import { UploadDigests } from "./upload-digests.ts";
 import { verifyStored } from "./verify-stored.ts";
-import { digestMismatch, expired, isExpired, locked, offsetMismatch, quotaExceeded, stillVerifying, toTransfer, unknownHandle } from "./view.ts";
+import {
+  digestMismatch,
+  expired,
+  isExpired,
+  locked,
+  offsetMismatch,
+  quotaExceeded,
+  stillVerifying,
+  toTransfer,
+  unknownHandle,
+} from "./view.ts";
 
 export interface TransferParts {
   readonly state: TransferState;
@@ -50,7 +60,9 @@ interface Found {
 }
 
 /** Registers this process, repairs what dead ones left, and starts the engine. `close` ends both. */
-export async function createTransfers(parts: TransferParts): Promise<{ transfers: TransferEngine; recovery: Recovery }> {
+export async function createTransfers(
+  parts: TransferParts,
+): Promise<{ transfers: TransferEngine; recovery: Recovery }> {
   const transfers = new Transfers(parts);
   try {
     await parts.state.registerProcess(parts.liveness.processId, process.pid);
@@ -104,10 +116,17 @@ class Transfers implements TransferEngine {
     return (await this.#create(principal, request, false)).created;
   }
 
-  async createWith(principal: string, request: CreateRequest, append: AppendRequest): Promise<Created & Appended> {
+  async createWith(
+    principal: string,
+    request: CreateRequest,
+    append: AppendRequest,
+  ): Promise<Created & Appended> {
     const { lengthBytes } = append.body;
     if (request.sizeBytes !== null && lengthBytes !== null && lengthBytes > request.sizeBytes) {
-      throw new TransferError("size_mismatch", `The body has ${lengthBytes} bytes, more than the ${request.sizeBytes} announced.`);
+      throw new TransferError(
+        "size_mismatch",
+        `The body has ${lengthBytes} bytes, more than the ${request.sizeBytes} announced.`,
+      );
     }
     const { created, outcome } = await this.#create(principal, request, true);
     if (outcome.kind !== "created" || outcome.segment === null) {
@@ -157,7 +176,8 @@ class Transfers implements TransferEngine {
     if (options.disturb !== false && found.upload.status === "receiving" && found.upload.leaseActive) {
       const { handle } = found.upload;
       const running = this.#appender.active.get(handle) !== undefined;
-      if (!(running && (await this.#appender.active.end(handle)))) await this.#contention.makeWay(found.upload, "end");
+      if (!(running && (await this.#appender.active.end(handle))))
+        await this.#contention.makeWay(found.upload, "end");
       found = await this.#byTicket(ticket, "upload");
     }
     return toTransfer(found.upload, found.now);
@@ -179,14 +199,25 @@ class Transfers implements TransferEngine {
     await this.#remove(await this.#own(principal, handle));
   }
 
-  async status(principal: string, handle: string, options: { waitMs?: number; signal?: AbortSignal } = {}): Promise<Transfer> {
+  async status(
+    principal: string,
+    handle: string,
+    options: { waitMs?: number; signal?: AbortSignal } = {},
+  ): Promise<Transfer> {
     const look = async () => {
       const { upload, now } = await this.#own(principal, handle);
       return toTransfer(upload, now);
     };
     const first = await look();
     if (!options.waitMs || first.status === "complete" || first.status === "expired") return first;
-    return this.#waiters.wait(handle, first, look, (one) => one.status !== first.status, options.waitMs, options.signal);
+    return this.#waiters.wait(
+      handle,
+      first,
+      look,
+      (one) => one.status !== first.status,
+      options.waitMs,
+      options.signal,
+    );
   }
 
   async prefixDigest(principal: string, handle: string, budgetMs: number): Promise<PrefixDigest> {
@@ -199,7 +230,8 @@ class Transfers implements TransferEngine {
       const soFar = await this.#digests.soFar(upload);
       // A running write is hashed as it is written, ahead of what is acknowledged: then its record is read again.
       const current = await this.#own(principal, handle);
-      if (soFar !== null && soFar.bytes === current.upload.offset) return { bytes: soFar.bytes, sha256: soFar.hex };
+      if (soFar !== null && soFar.bytes === current.upload.offset)
+        return { bytes: soFar.bytes, sha256: soFar.hex };
       if (performance.now() >= until) {
         const bytes = soFar === null || soFar.bytes > current.upload.offset ? 0 : soFar.bytes;
         return { bytes, sha256: bytes === 0 || soFar === null ? emptySha256 : soFar.hex };
@@ -209,7 +241,10 @@ class Transfers implements TransferEngine {
     }
   }
 
-  async list(principal: string, query: { status: TransferStatus | null; limit: number; cursor: string | null }): Promise<ListPage> {
+  async list(
+    principal: string,
+    query: { status: TransferStatus | null; limit: number; cursor: string | null },
+  ): Promise<ListPage> {
     const limit = Math.max(1, Math.min(1000, query.limit));
     const { uploads, now } = await this.#parts.state.listUploads({
       principal,
@@ -264,9 +299,16 @@ class Transfers implements TransferEngine {
     await this.#follower.close();
   }
 
-  async #create(principal: string, request: CreateRequest, begin: boolean): Promise<{ created: Created; outcome: CreateOutcome }> {
+  async #create(
+    principal: string,
+    request: CreateRequest,
+    begin: boolean,
+  ): Promise<{ created: Created; outcome: CreateOutcome }> {
     if (request.sizeBytes !== null && request.sizeBytes > this.limits.maxFileBytes) {
-      throw new TransferError("file_too_large", `Files of up to ${this.limits.maxFileBytes} bytes are accepted.`);
+      throw new TransferError(
+        "file_too_large",
+        `Files of up to ${this.limits.maxFileBytes} bytes are accepted.`,
+      );
     }
     await this.#appender.checkSpace();
     const { ticket, stored } = this.#newTicket("upload", null);
@@ -299,7 +341,10 @@ class Transfers implements TransferEngine {
         return { created: { transfer, ticket, created: outcome.kind === "created" }, outcome };
       }
       case "conflict":
-        throw new TransferError("idempotency_conflict", "This idempotencyKey was used with other arguments before.");
+        throw new TransferError(
+          "idempotency_conflict",
+          "This idempotencyKey was used with other arguments before.",
+        );
       case "quota":
         throw quotaExceeded(outcome.limit, outcome.used);
       case "taken":
@@ -326,11 +371,15 @@ class Transfers implements TransferEngine {
     if (request.resend === true) return this.#appender.compareOnly(upload, now, request);
     if (request.offset !== upload.offset) throw offsetMismatch(upload, request.offset);
     if (request.body.lengthBytes !== 0 && !(await isEmpty(request.body.stream))) {
-      throw new TransferError("size_mismatch", `The upload is complete with ${upload.offset} bytes; it takes no more.`, {
-        cursor: upload.offset,
-        retryable: false,
-        recoveryHint: "Nothing is to be sent: the upload is complete.",
-      });
+      throw new TransferError(
+        "size_mismatch",
+        `The upload is complete with ${upload.offset} bytes; it takes no more.`,
+        {
+          cursor: upload.offset,
+          retryable: false,
+          recoveryHint: "Nothing is to be sent: the upload is complete.",
+        },
+      );
     }
     return { transfer: toTransfer(upload, now), receivedBytes: 0 };
   }
@@ -339,7 +388,14 @@ class Transfers implements TransferEngine {
   async #waitVerified(upload: UploadRecord): Promise<UploadRecord> {
     const look = async () => (await this.#parts.state.findUpload(upload.handle))?.upload ?? upload;
     const waitMs = upload.declaredSha256 === null ? 2_000 : 10_000;
-    return this.#waiters.wait(upload.handle, upload, look, (one) => one.status !== "verifying", waitMs, undefined);
+    return this.#waiters.wait(
+      upload.handle,
+      upload,
+      look,
+      (one) => one.status !== "verifying",
+      waitMs,
+      undefined,
+    );
   }
 
   async #remove({ upload }: Found): Promise<void> {
@@ -388,7 +444,9 @@ class Transfers implements TransferEngine {
       if (more.length === 0 && only.blobOffset === 0) return blobs.path(only.blob);
       await this.#completion.compact(upload, 1);
     }
-    throw new TransferError("storage_unavailable", "The file could not be brought into one piece.", { retryAfterSeconds: 30 });
+    throw new TransferError("storage_unavailable", "The file could not be brought into one piece.", {
+      retryAfterSeconds: 30,
+    });
   }
 
   #requireComplete(upload: UploadRecord, now: number): { sizeBytes: number; sha256: string } {
@@ -396,11 +454,15 @@ class Transfers implements TransferEngine {
     if (upload.status === "verifying") throw stillVerifying(upload);
     if (upload.status === "mismatch") throw digestMismatch(upload);
     if (upload.status !== "complete" || upload.sizeBytes === null || upload.sha256 === null) {
-      throw new TransferError("not_active", `The upload is ${upload.status}: ${upload.offset} of ${upload.sizeBytes ?? "?"} bytes are here.`, {
-        cursor: upload.offset,
-        recoveryHint: "Finish the upload first: upload_resume gives the command.",
-        repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
-      });
+      throw new TransferError(
+        "not_active",
+        `The upload is ${upload.status}: ${upload.offset} of ${upload.sizeBytes ?? "?"} bytes are here.`,
+        {
+          cursor: upload.offset,
+          recoveryHint: "Finish the upload first: upload_resume gives the command.",
+          repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
+        },
+      );
     }
     return { sizeBytes: upload.sizeBytes, sha256: upload.sha256 };
   }
@@ -413,11 +475,14 @@ class Transfers implements TransferEngine {
 
   async #byTicket(ticket: string, kind: TicketKind, options: { evenExpired?: boolean } = {}): Promise<Found> {
     const view = isTicket(ticket) ? await this.#parts.state.findByTicket(ticketHash(ticket)) : null;
-    if (view === null || view.ticket.kind !== kind || view.ticket.generation !== view.upload.generation) throw unknownHandle();
+    if (view === null || view.ticket.kind !== kind || view.ticket.generation !== view.upload.generation)
+      throw unknownHandle();
     const { upload, now } = view;
     if (options.evenExpired !== true && isExpired(upload, now)) throw expired();
     const ticketEnds =
-      kind === "upload" && upload.completedAt !== null ? upload.completedAt + this.limits.uploadTtlMs : view.ticket.expiresAt;
+      kind === "upload" && upload.completedAt !== null
+        ? upload.completedAt + this.limits.uploadTtlMs
+        : view.ticket.expiresAt;
     if (ticketEnds !== null && ticketEnds <= now) throw expired();
     return { upload, now };
   }
@@ -462,7 +527,13 @@ function isEmpty(stream: Readable): Promise<boolean> {
 const emptySha256 = createHash("sha256").digest("hex");
 
 function argumentsHash(request: CreateRequest): string {
-  const canonical = JSON.stringify([request.filename, request.contentType, request.metadata, request.sizeBytes, request.sha256]);
+  const canonical = JSON.stringify([
+    request.filename,
+    request.contentType,
+    request.metadata,
+    request.sizeBytes,
+    request.sha256,
+  ]);
   return createHash("sha256").update(canonical).digest("hex");
 }
 
@@ -471,11 +542,14 @@ function formatCursor(upload: UploadRecord): string {
 }
 
 function parseCursor(cursor: string): { createdAt: number; handle: string } {
-  const [createdAt = "", handle = ""] = Buffer.from(cursor.slice(0, 200), "base64url").toString("latin1").split(".");
+  const [createdAt = "", handle = ""] = Buffer.from(cursor.slice(0, 200), "base64url")
+    .toString("latin1")
+    .split(".");
   if (!/^\d{1,15}$/.test(createdAt) || !isHandle(handle)) {
     throw new TransferError("invalid_param", "That is no cursor of this list.", {
       param: "cursor",
-      recoveryHint: "Leave cursor out to start from the beginning, or pass nextCursor of the page before exactly.",
+      recoveryHint:
+        "Leave cursor out to start from the beginning, or pass nextCursor of the page before exactly.",
     });
   }
   return { createdAt: Number(createdAt), handle };

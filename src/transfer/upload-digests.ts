@@ -23,7 +23,11 @@ export class UploadDigests {
   readonly #segmentsOf: (handle: string) => Promise<SegmentRecord[]>;
   readonly #followed = new Map<string, Followed>();
 
-  constructor(follower: DigestFollower, blobs: BlobStore, segmentsOf: (handle: string) => Promise<SegmentRecord[]>) {
+  constructor(
+    follower: DigestFollower,
+    blobs: BlobStore,
+    segmentsOf: (handle: string) => Promise<SegmentRecord[]>,
+  ) {
     this.#follower = follower;
     this.#blobs = blobs;
     this.#segmentsOf = segmentsOf;
@@ -54,7 +58,10 @@ export class UploadDigests {
     const known = this.#followed.get(keyOf(upload));
     if (known === undefined) return;
     const path = this.#blobs.path(blob);
-    if (known.to !== offset || path === null) return this.drop(upload);
+    if (known.to !== offset || path === null) {
+      this.drop(upload);
+      return;
+    }
     known.to = offset + (end - start);
     if (known.backlog === null) this.#follower.advance(keyOf(upload), path, start, end);
     else {
@@ -95,12 +102,14 @@ export class UploadDigests {
       for (const segment of segments) {
         const path = this.#blobs.path(segment.blob);
         const bytes = Math.min(segment.length, left);
-        if (segment.generation !== upload.generation || path === null) throw new Error("the segments have changed");
+        if (segment.generation !== upload.generation || path === null)
+          throw new Error("the segments have changed");
         this.#follower.advance(key, path, segment.blobOffset, segment.blobOffset + bytes);
         left -= bytes;
       }
       if (left > 0) throw new Error("the segments do not reach the offset");
-      for (const range of fresh.backlog ?? []) this.#follower.advance(key, range.path, range.start, range.end);
+      for (const range of fresh.backlog ?? [])
+        this.#follower.advance(key, range.path, range.start, range.end);
       fresh.backlog = null;
     } catch {
       // Nothing is lost: completion reads the file once more.

@@ -13,7 +13,10 @@ interface Parts {
   readonly follower: DigestFollower;
 }
 
-export async function verifyStored(parts: Parts, onFault: (fault: StoredFault) => void): Promise<VerifyReport> {
+export async function verifyStored(
+  parts: Parts,
+  onFault: (fault: StoredFault) => void,
+): Promise<VerifyReport> {
   let checkedFiles = 0;
   let checkedBytes = 0;
   let faults = 0;
@@ -49,8 +52,10 @@ async function faultOf({ state, blobs, follower }: Parts, upload: UploadRecord):
       const path = blobs.path(segment.blob);
       const there = (await blobs.stat(segment.blob))?.sizeBytes ?? null;
       const need = segment.blobOffset + segment.length;
-      if (path === null || there === null) return { fault: "missing", detail: `blob ${segment.blob} is not there` };
-      if (there < need) return { fault: "missing", detail: `blob ${segment.blob} has ${there} bytes, not ${need}` };
+      if (path === null || there === null)
+        return { fault: "missing", detail: `blob ${segment.blob} is not there` };
+      if (there < need)
+        return { fault: "missing", detail: `blob ${segment.blob} has ${there} bytes, not ${need}` };
       follower.advance(key, path, segment.blobOffset, need);
     }
     if (upload.offset === 0) return null;
@@ -58,7 +63,10 @@ async function faultOf({ state, blobs, follower }: Parts, upload: UploadRecord):
     if (hex === upload.sha256) return null;
     return { fault: "digest", detail: `sha256 is ${hex}, recorded is ${upload.sha256}` };
   } catch (error) {
-    return { fault: "missing", detail: `the bytes cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+    return {
+      fault: "missing",
+      detail: `the bytes cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    };
   } finally {
     follower.drop(key);
   }

@@ -58,7 +58,8 @@ export function digestMismatch(upload: UploadRecord): TransferError {
     {
       status: 422,
       cursor: upload.offset,
-      recoveryHint: "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
+      recoveryHint:
+        "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
       repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
     },
   );
@@ -69,7 +70,8 @@ export function stillVerifying(upload: UploadRecord): TransferError {
     cursor: upload.offset,
     retryable: true,
     retryAfterSeconds: 1,
-    recoveryHint: "Wait as long as Retry-After says, then call upload_status with waitMs until the status is complete.",
+    recoveryHint:
+      "Wait as long as Retry-After says, then call upload_status with waitMs until the status is complete.",
     repair: { tool: "upload_status", arguments: { handle: upload.handle, waitMs: 30_000 } },
   });
 }

@@ -104,17 +104,22 @@ export function blobStoreContract(backend: string, open: () => Promise<BlobStore
       expect(listed.toSorted()).toEqual(others.toSorted());
     });
 
-    it.each(["", "../../etc/passwd", "a/b", `${"a".repeat(32)}.${"b".repeat(15)}/`, "A".repeat(49), "..", `${"a".repeat(32)}.${"b".repeat(16)}\0`])(
-      "refuses %j, which is no name of a blob, for every operation",
-      async (name) => {
-        const blobs = await open();
-        await expect((async () => blobs.create(name))()).rejects.toMatchObject({ code: "internal_error" });
-        await expect((async () => blobs.open(name))()).rejects.toMatchObject({ code: "internal_error" });
-        await expect((async () => blobs.stat(name))()).rejects.toMatchObject({ code: "internal_error" });
-        await expect((async () => blobs.remove(name))()).rejects.toMatchObject({ code: "internal_error" });
-        expect(() => blobs.path(name)).toThrow();
-      },
-    );
+    it.each([
+      "",
+      "../../etc/passwd",
+      "a/b",
+      `${"a".repeat(32)}.${"b".repeat(15)}/`,
+      "A".repeat(49),
+      "..",
+      `${"a".repeat(32)}.${"b".repeat(16)}\0`,
+    ])("refuses %j, which is no name of a blob, for every operation", async (name) => {
+      const blobs = await open();
+      await expect((async () => blobs.create(name))()).rejects.toMatchObject({ code: "internal_error" });
+      await expect((async () => blobs.open(name))()).rejects.toMatchObject({ code: "internal_error" });
+      await expect((async () => blobs.stat(name))()).rejects.toMatchObject({ code: "internal_error" });
+      await expect((async () => blobs.remove(name))()).rejects.toMatchObject({ code: "internal_error" });
+      expect(() => blobs.path(name)).toThrow();
+    });
 
     it("tells the free bytes", async () => {
       expect(await (await open()).freeBytes()).toBeGreaterThan(0);

@@ -16,10 +16,14 @@ export const testLimits: TransferLimits = {
   downloadTtlMs: 3_600_000,
 };
 
-export type TestStoreOptions = Partial<Omit<StoreOptions, "limits">> & { readonly limits?: Partial<TransferLimits> };
+export type TestStoreOptions = Partial<Omit<StoreOptions, "limits">> & {
+  readonly limits?: Partial<TransferLimits>;
+};
 
 /** Opens a store, closed when the test ends. Events of the log are in `events`. */
-export async function openTestStore(options: TestStoreOptions = {}): Promise<Store & { readonly events: LogEvent[] }> {
+export async function openTestStore(
+  options: TestStoreOptions = {},
+): Promise<Store & { readonly events: LogEvent[] }> {
   const events: LogEvent[] = [];
   const store = await openStore({
     dataDir: options.dataDir ?? (await tempDir()),
@@ -37,7 +41,15 @@ export async function openTestStore(options: TestStoreOptions = {}): Promise<Sto
 }
 
 export function newFile(more: Partial<CreateRequest> = {}): CreateRequest {
-  return { filename: "a.bin", contentType: null, metadata: null, sizeBytes: null, sha256: null, idempotencyKey: null, ...more };
+  return {
+    filename: "a.bin",
+    contentType: null,
+    metadata: null,
+    sizeBytes: null,
+    sha256: null,
+    idempotencyKey: null,
+    ...more,
+  };
 }
 
 /** A body of these bytes with its length announced. */
@@ -51,14 +63,17 @@ export function chunkedBodyOf(bytes: Uint8Array, pieceBytes = 65_536): Body {
 }
 
 /** A body that is fed by hand. */
-export function openBody(lengthBytes: number | null = null): Body & { readonly stream: Readable; feed(bytes: Uint8Array): void } {
+export function openBody(
+  lengthBytes: number | null = null,
+): Body & { readonly stream: Readable; feed(bytes: Uint8Array): void } {
   const stream = new Readable({ read() {} });
   return { stream, lengthBytes, feed: (bytes) => void stream.push(bytes) };
 }
 
 function inPieces(bytes: Uint8Array, pieceBytes: number): Readable {
   const pieces: Buffer[] = [];
-  for (let at = 0; at < bytes.byteLength; at += pieceBytes) pieces.push(Buffer.from(bytes.subarray(at, at + pieceBytes)));
+  for (let at = 0; at < bytes.byteLength; at += pieceBytes)
+    pieces.push(Buffer.from(bytes.subarray(at, at + pieceBytes)));
   return Readable.from(pieces, { objectMode: false });
 }
 

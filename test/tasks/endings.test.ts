@@ -23,14 +23,17 @@ describe("a cancel", () => {
   it("is acknowledged at once, reaches the handler by its signal, and the state tells when the work has stopped", async () => {
     const { tasks } = shared();
     const cleaned = gate();
+    const begun = gate();
     let reason: unknown;
     const taskId = await begin(shared(), async (c) => {
+      begun.open();
       await untilAborted(c.signal).catch((error: unknown) => {
         reason = error;
       });
       await cleaned.opened;
       return "ignored";
     });
+    await begun.opened;
     expect(await tasks.cancel(me, taskId)).toMatchObject({ status: "working", cancelRequested: true });
     await waitUntil(() => reason !== undefined);
     expect(reason).toMatchObject({ name: "TaskStopped", reason: "cancel" });
@@ -51,7 +54,11 @@ describe("a cancel", () => {
     let began = false;
     const taskId = await begin(shared(), async (c) => {
       await c.needInput({ prompt: "?" }).catch((error: unknown) => met.push(error));
-      await c.step("after", () => void (began = true)).catch((error: unknown) => met.push(error));
+      await c
+        .step("after", () => {
+          began = true;
+        })
+        .catch((error: unknown) => met.push(error));
       await c.sleep(1).catch((error: unknown) => met.push(error));
       await c.progress("still here").catch((error: unknown) => met.push(error));
     });
@@ -67,11 +74,14 @@ describe("a cancel", () => {
     const { tasks } = shared();
     const release = gate();
     let late: Promise<unknown> = Promise.resolve();
+    const begun = gate();
     const taskId = await begin(shared(), async (c) => {
+      begun.open();
       await release.opened;
       late = c.step("late", () => 1);
       return "late";
     });
+    await begun.opened;
     await tasks.cancel(me, taskId);
     const task = await ended(tasks, taskId);
     expect(task).toMatchObject({ status: "cancelled" });
@@ -86,7 +96,12 @@ describe("a cancel", () => {
     const { task } = await tasks.start(me, { kind: "job", args: null });
     expect(await tasks.cancel(me, task.taskId)).toMatchObject({ status: "cancelled" });
     let ran = false;
-    const other = await openJobs(() => void (ran = true), { dataDir });
+    const other = await openJobs(
+      () => {
+        ran = true;
+      },
+      { dataDir },
+    );
     expect(await other.tasks.get(me, task.taskId, { waitMs: 300 })).toMatchObject({ status: "cancelled" });
     expect(ran).toBe(false);
   });
@@ -107,8 +122,10 @@ describe("a cancel", () => {
   it("reaches a handler in another process", async () => {
     const dataDir = await tempDir();
     let aborted = false;
+    const begun = gate();
     const runs = await openJobs(
       async (c: TaskContext) => {
+        begun.open();
         await untilAborted(c.signal).catch(() => {});
         aborted = true;
       },
@@ -116,6 +133,7 @@ describe("a cancel", () => {
     );
     const taskId = await startJob(runs.tasks);
     const { tasks } = await openTestStore({ dataDir });
+    await begun.opened;
     expect(await tasks.cancel(me, taskId)).toMatchObject({ cancelRequested: true });
     expect(await ended(tasks, taskId)).toMatchObject({ status: "cancelled" });
     expect(aborted).toBe(true);

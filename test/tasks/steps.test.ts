@@ -192,10 +192,17 @@ describe("a step", () => {
   it("that fails as often as it may throws its last error", async () => {
     let tries = 0;
     const task = await runJob(shared(), (context) =>
-      context.step("hopeless", () => Promise.reject(new Error(`try ${(tries += 1)}`)), {
-        attempts: 3,
-        backoffMs: 1,
-      }),
+      context.step(
+        "hopeless",
+        () => {
+          tries += 1;
+          return Promise.reject(new Error(`try ${tries}`));
+        },
+        {
+          attempts: 3,
+          backoffMs: 1,
+        },
+      ),
     );
     expect(task).toMatchObject({ status: "failed", error: { message: "try 3" } });
     expect(tries).toBe(3);

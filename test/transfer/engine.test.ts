@@ -2,7 +2,16 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
-import { bodyOf, chunkedBodyOf, contentOf, newFile, openBody, openTestStore, randomBytes, sha256 } from "../support/engine.ts";
+import {
+  bodyOf,
+  chunkedBodyOf,
+  contentOf,
+  newFile,
+  openBody,
+  openTestStore,
+  randomBytes,
+  sha256,
+} from "../support/engine.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const me = "local";
@@ -21,7 +30,12 @@ describe("an upload", () => {
       const { transfer, ticket } = await transfers.create(me, newFile({ sizeBytes: size }));
       if (size > 0) await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) });
       const status = await transfers.status(me, transfer.handle);
-      expect(status).toMatchObject({ status: "complete", offset: size, sizeBytes: size, sha256: sha256(bytes) });
+      expect(status).toMatchObject({
+        status: "complete",
+        offset: size,
+        sizeBytes: size,
+        sha256: sha256(bytes),
+      });
       expect((await read(transfers, transfer.handle)).equals(bytes)).toBe(true);
     },
   );
@@ -37,15 +51,25 @@ describe("an upload", () => {
       offset += piece.length;
       expect(appended.transfer.offset).toBe(offset);
     }
-    expect(await transfers.status(me, transfer.handle)).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+    expect(await transfers.status(me, transfer.handle)).toMatchObject({
+      status: "complete",
+      sha256: sha256(bytes),
+    });
     expect((await read(transfers, transfer.handle)).equals(bytes)).toBe(true);
   });
 
   it("created with its first bytes is one call, and a second body goes on", async () => {
     const { transfers } = await openTestStore();
     const bytes = randomBytes(10_000);
-    const created = await transfers.createWith(me, newFile({ sizeBytes: 10_000 }), { offset: 0, body: bodyOf(bytes.subarray(0, 4000)) });
-    expect(created).toMatchObject({ created: true, receivedBytes: 4000, transfer: { offset: 4000, status: "receiving" } });
+    const created = await transfers.createWith(me, newFile({ sizeBytes: 10_000 }), {
+      offset: 0,
+      body: bodyOf(bytes.subarray(0, 4000)),
+    });
+    expect(created).toMatchObject({
+      created: true,
+      receivedBytes: 4000,
+      transfer: { offset: 4000, status: "receiving" },
+    });
     const end = await transfers.append(created.ticket, { offset: 4000, body: bodyOf(bytes.subarray(4000)) });
     expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
   });
@@ -55,7 +79,11 @@ describe("an upload", () => {
     const bytes = randomBytes(9000);
     const { ticket } = await transfers.create(me, newFile());
     await transfers.append(ticket, { offset: 0, body: chunkedBodyOf(bytes.subarray(0, 5000)) });
-    const end = await transfers.append(ticket, { offset: 5000, body: chunkedBodyOf(bytes.subarray(5000)), final: true });
+    const end = await transfers.append(ticket, {
+      offset: 5000,
+      body: chunkedBodyOf(bytes.subarray(5000)),
+      final: true,
+    });
     expect(end.transfer).toMatchObject({ status: "complete", sizeBytes: 9000, sha256: sha256(bytes) });
   });
 
@@ -63,10 +91,18 @@ describe("an upload", () => {
     const { transfers } = await openTestStore();
     const { ticket } = await transfers.create(me, newFile());
     await transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(100)) });
-    await expect(transfers.append(ticket, { offset: 100, body: bodyOf(randomBytes(0)), declareSizeBytes: 99 })).rejects.toMatchObject({ code: "size_mismatch" });
-    const declared = await transfers.append(ticket, { offset: 100, body: bodyOf(randomBytes(0)), declareSizeBytes: 150 });
+    await expect(
+      transfers.append(ticket, { offset: 100, body: bodyOf(randomBytes(0)), declareSizeBytes: 99 }),
+    ).rejects.toMatchObject({ code: "size_mismatch" });
+    const declared = await transfers.append(ticket, {
+      offset: 100,
+      body: bodyOf(randomBytes(0)),
+      declareSizeBytes: 150,
+    });
     expect(declared.transfer).toMatchObject({ sizeBytes: 150, offset: 100, status: "receiving" });
-    await expect(transfers.append(ticket, { offset: 100, body: bodyOf(randomBytes(10)), declareSizeBytes: 151 })).rejects.toMatchObject({ code: "size_mismatch" });
+    await expect(
+      transfers.append(ticket, { offset: 100, body: bodyOf(randomBytes(10)), declareSizeBytes: 151 }),
+    ).rejects.toMatchObject({ code: "size_mismatch" });
     const end = await transfers.append(ticket, { offset: 100, body: bodyOf(randomBytes(50)) });
     expect(end.transfer.status).toBe("complete");
   });
@@ -88,7 +124,10 @@ describe("an upload", () => {
     const { transfers } = await openTestStore();
     const { transfer, ticket } = await transfers.create(me, newFile({ sizeBytes: 1000 }));
     const body = openBody(1001);
-    await expect(transfers.append(ticket, { offset: 0, body })).rejects.toMatchObject({ code: "size_mismatch", options: { cursor: 0 } });
+    await expect(transfers.append(ticket, { offset: 0, body })).rejects.toMatchObject({
+      code: "size_mismatch",
+      options: { cursor: 0 },
+    });
     expect(body.stream.readableFlowing).not.toBe(true);
     expect((await transfers.status(me, transfer.handle)).offset).toBe(0);
   });
@@ -97,7 +136,9 @@ describe("an upload", () => {
     const { transfers } = await openTestStore();
     const bytes = randomBytes(1000);
     const { transfer, ticket } = await transfers.create(me, newFile({ sizeBytes: 1000 }));
-    await expect(transfers.append(ticket, { offset: 0, body: chunkedBodyOf(randomBytes(1001), 100) })).rejects.toMatchObject({ code: "size_mismatch", options: { cursor: 0 } });
+    await expect(
+      transfers.append(ticket, { offset: 0, body: chunkedBodyOf(randomBytes(1001), 100) }),
+    ).rejects.toMatchObject({ code: "size_mismatch", options: { cursor: 0 } });
     expect(await transfers.status(me, transfer.handle)).toMatchObject({ status: "receiving", offset: 0 });
     const end = await transfers.append(ticket, { offset: 0, body: chunkedBodyOf(bytes, 100) });
     expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
@@ -109,7 +150,9 @@ describe("an upload", () => {
     const bytes = randomBytes(500_000);
     const { transfer, ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length }));
     const body = openBody(bytes.length);
-    const broken = expect(transfers.append(ticket, { offset: 0, body })).rejects.toMatchObject({ options: { cursor: 200_000 } });
+    const broken = expect(transfers.append(ticket, { offset: 0, body })).rejects.toMatchObject({
+      options: { cursor: 200_000 },
+    });
     body.feed(bytes.subarray(0, 200_000));
     await waitUntil(() => body.stream.readableLength === 0);
     body.stream.destroy();
@@ -124,7 +167,9 @@ describe("an upload", () => {
     const bytes = randomBytes(3_000_000);
     const { transfer, ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length }));
     const checksum = { algorithm: "sha256", hex: sha256(bytes), failStatus: 460 } as const;
-    await expect(transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(bytes.length)), checksum })).rejects.toMatchObject({ code: "checksum_mismatch", status: 460, options: { cursor: 0 } });
+    await expect(
+      transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(bytes.length)), checksum }),
+    ).rejects.toMatchObject({ code: "checksum_mismatch", status: 460, options: { cursor: 0 } });
     const end = await transfers.append(ticket, { offset: 0, body: bodyOf(bytes), checksum });
     expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
     expect((await read(transfers, transfer.handle)).equals(bytes)).toBe(true);
@@ -135,10 +180,18 @@ describe("an upload", () => {
     const bytes = randomBytes(10);
     const { ticket } = await transfers.create(me, newFile({ sizeBytes: 10 }));
     await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) });
-    expect((await transfers.append(ticket, { offset: 10, body: bodyOf(randomBytes(0)) })).transfer.sha256).toBe(sha256(bytes));
-    expect((await transfers.append(ticket, { offset: 10, body: chunkedBodyOf(randomBytes(0)) })).transfer.sha256).toBe(sha256(bytes));
-    await expect(transfers.append(ticket, { offset: 10, body: chunkedBodyOf(randomBytes(1)) })).rejects.toMatchObject({ code: "size_mismatch" });
-    await expect(transfers.append(ticket, { offset: 0, body: bodyOf(bytes) })).rejects.toMatchObject({ code: "offset_mismatch" });
+    expect(
+      (await transfers.append(ticket, { offset: 10, body: bodyOf(randomBytes(0)) })).transfer.sha256,
+    ).toBe(sha256(bytes));
+    expect(
+      (await transfers.append(ticket, { offset: 10, body: chunkedBodyOf(randomBytes(0)) })).transfer.sha256,
+    ).toBe(sha256(bytes));
+    await expect(
+      transfers.append(ticket, { offset: 10, body: chunkedBodyOf(randomBytes(1)) }),
+    ).rejects.toMatchObject({ code: "size_mismatch" });
+    await expect(transfers.append(ticket, { offset: 0, body: bodyOf(bytes) })).rejects.toMatchObject({
+      code: "offset_mismatch",
+    });
   });
 });
 
@@ -146,29 +199,45 @@ describe("a declared sha256", () => {
   it("that is right makes the upload complete", async () => {
     const { transfers } = await openTestStore();
     const bytes = randomBytes(100_000);
-    const { ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length, sha256: sha256(bytes) }));
-    expect((await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) })).transfer.status).toBe("complete");
+    const { ticket } = await transfers.create(
+      me,
+      newFile({ sizeBytes: bytes.length, sha256: sha256(bytes) }),
+    );
+    expect((await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) })).transfer.status).toBe(
+      "complete",
+    );
   });
 
-  it.each([1000, 2_000_000])("that is wrong (%i bytes) makes it a mismatch, and upload_resume starts the handle over until it is right", async (size) => {
-    const { transfers } = await openTestStore();
-    const bytes = randomBytes(size);
-    const created = await transfers.create(me, newFile({ sizeBytes: size, sha256: sha256(bytes) }));
-    const { handle } = created.transfer;
-    const wrong = { code: "checksum_mismatch", status: 422, options: { repair: { tool: "upload_resume", arguments: { handle } } } };
-    await expect(transfers.append(created.ticket, { offset: 0, body: bodyOf(randomBytes(size)) })).rejects.toMatchObject(wrong);
-    expect(await transfers.status(me, handle)).toMatchObject({ status: "mismatch", offset: size });
-    await expect(transfers.append(created.ticket, { offset: size, body: bodyOf(randomBytes(0)) })).rejects.toMatchObject(wrong);
-    expect((await transfers.head(created.ticket)).status).toBe("mismatch");
-    await expect(transfers.openOwn(me, handle)).rejects.toMatchObject({ code: "checksum_mismatch" });
+  it.each([1000, 2_000_000])(
+    "that is wrong (%i bytes) makes it a mismatch, and upload_resume starts the handle over until it is right",
+    async (size) => {
+      const { transfers } = await openTestStore();
+      const bytes = randomBytes(size);
+      const created = await transfers.create(me, newFile({ sizeBytes: size, sha256: sha256(bytes) }));
+      const { handle } = created.transfer;
+      const wrong = {
+        code: "checksum_mismatch",
+        status: 422,
+        options: { repair: { tool: "upload_resume", arguments: { handle } } },
+      };
+      await expect(
+        transfers.append(created.ticket, { offset: 0, body: bodyOf(randomBytes(size)) }),
+      ).rejects.toMatchObject(wrong);
+      expect(await transfers.status(me, handle)).toMatchObject({ status: "mismatch", offset: size });
+      await expect(
+        transfers.append(created.ticket, { offset: size, body: bodyOf(randomBytes(0)) }),
+      ).rejects.toMatchObject(wrong);
+      expect((await transfers.head(created.ticket)).status).toBe("mismatch");
+      await expect(transfers.openOwn(me, handle)).rejects.toMatchObject({ code: "checksum_mismatch" });
 
-    const again = await transfers.resume(me, handle);
-    expect(again.transfer).toMatchObject({ handle, status: "receiving", offset: 0 });
-    await expect(transfers.head(created.ticket)).rejects.toMatchObject({ code: "unknown_handle" });
-    const end = await transfers.append(again.ticket, { offset: 0, body: bodyOf(bytes) });
-    expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
-    expect((await read(transfers, handle)).equals(bytes)).toBe(true);
-  });
+      const again = await transfers.resume(me, handle);
+      expect(again.transfer).toMatchObject({ handle, status: "receiving", offset: 0 });
+      await expect(transfers.head(created.ticket)).rejects.toMatchObject({ code: "unknown_handle" });
+      const end = await transfers.append(again.ticket, { offset: 0, body: bodyOf(bytes) });
+      expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+      expect((await read(transfers, handle)).equals(bytes)).toBe(true);
+    },
+  );
 });
 
 describe("a resend from 0", () => {
@@ -177,7 +246,12 @@ describe("a resend from 0", () => {
     const bytes = randomBytes(300_000);
     const { ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length }));
     await transfers.append(ticket, { offset: 0, body: bodyOf(bytes.subarray(0, 123_457)) });
-    const end = await transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(bytes, 1000) });
+    const end = await transfers.append(ticket, {
+      offset: 0,
+      resend: true,
+      final: true,
+      body: bodyOf(bytes, 1000),
+    });
     expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
   });
 
@@ -188,7 +262,9 @@ describe("a resend from 0", () => {
     await transfers.append(ticket, { offset: 0, body: bodyOf(bytes.subarray(0, 200_000)) });
     const other = Buffer.from(bytes);
     other[199_999] = (other[199_999] ?? 0) ^ 1;
-    await expect(transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(other, 1000) })).rejects.toMatchObject({ code: "checksum_mismatch", status: 409, options: { cursor: 200_000 } });
+    await expect(
+      transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(other, 1000) }),
+    ).rejects.toMatchObject({ code: "checksum_mismatch", status: 409, options: { cursor: 200_000 } });
     expect((await transfers.status(me, transfer.handle)).offset).toBe(200_000);
     const end = await transfers.append(ticket, { offset: 200_000, body: bodyOf(bytes.subarray(200_000)) });
     expect(end.transfer.sha256).toBe(sha256(bytes));
@@ -199,9 +275,16 @@ describe("a resend from 0", () => {
     const bytes = randomBytes(100_000);
     const { ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length }));
     await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) });
-    const again = await transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(bytes) });
+    const again = await transfers.append(ticket, {
+      offset: 0,
+      resend: true,
+      final: true,
+      body: bodyOf(bytes),
+    });
     expect(again.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
-    await expect(transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(randomBytes(100_000)) })).rejects.toMatchObject({ code: "checksum_mismatch", status: 409 });
+    await expect(
+      transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(randomBytes(100_000)) }),
+    ).rejects.toMatchObject({ code: "checksum_mismatch", status: 409 });
   });
 });
 
@@ -214,7 +297,9 @@ describe("two writers of one process on one upload", () => {
     const winner = transfers.append(ticket, { offset: 0, body: first });
     first.feed(bytes.subarray(0, 500));
     await waitUntil(() => first.stream.readableFlowing === true);
-    await expect(transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(1000)) })).rejects.toMatchObject({ code: "upload_locked", options: { cursor: 0 } });
+    await expect(
+      transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(1000)) }),
+    ).rejects.toMatchObject({ code: "upload_locked", options: { cursor: 0 } });
     first.feed(bytes.subarray(500));
     first.stream.push(null);
     expect((await winner).transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
@@ -225,12 +310,17 @@ describe("two writers of one process on one upload", () => {
     const bytes = randomBytes(1000);
     const { ticket } = await transfers.create(me, newFile({ sizeBytes: 1000 }));
     const first = openBody(1000);
-    const ended = expect(transfers.append(ticket, { offset: 0, body: first })).rejects.toMatchObject({ code: "upload_locked", options: { cursor: 500 } });
+    const ended = expect(transfers.append(ticket, { offset: 0, body: first })).rejects.toMatchObject({
+      code: "upload_locked",
+      options: { cursor: 500 },
+    });
     first.feed(bytes.subarray(0, 500));
     await waitUntil(() => first.stream.readableFlowing === true && first.stream.readableLength === 0);
     expect((await transfers.head(ticket)).offset).toBe(500);
     await ended;
-    expect((await transfers.append(ticket, { offset: 500, body: bodyOf(bytes.subarray(500)) })).transfer.sha256).toBe(sha256(bytes));
+    expect(
+      (await transfers.append(ticket, { offset: 500, body: bodyOf(bytes.subarray(500)) })).transfer.sha256,
+    ).toBe(sha256(bytes));
   });
 
   it("a writer that brings no byte for two seconds is ended by the next", async () => {
@@ -238,10 +328,15 @@ describe("two writers of one process on one upload", () => {
     const bytes = randomBytes(1000);
     const { ticket } = await transfers.create(me, newFile({ sizeBytes: 1000 }));
     const first = openBody(1000);
-    const ended = expect(transfers.append(ticket, { offset: 0, body: first })).rejects.toMatchObject({ code: "upload_locked" });
+    const ended = expect(transfers.append(ticket, { offset: 0, body: first })).rejects.toMatchObject({
+      code: "upload_locked",
+    });
     await waitUntil(async () => {
       try {
-        return (await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) })).transfer.sha256 === sha256(bytes);
+        return (
+          (await transfers.append(ticket, { offset: 0, body: bodyOf(bytes) })).transfer.sha256 ===
+          sha256(bytes)
+        );
       } catch (error) {
         expect(error).toMatchObject({ code: "upload_locked" });
         return false;
@@ -275,16 +370,23 @@ describe("ownership", () => {
       await expect(transfers.openOwn("bob", handle)).rejects.toMatchObject(unknown);
       await expect(transfers.removeOwn("bob", handle)).rejects.toMatchObject(unknown);
       await expect(transfers.mintDownload("bob", handle, null)).rejects.toMatchObject(unknown);
-      await expect(transfers.appendTo("bob", handle, { offset: 0, body: bodyOf(randomBytes(1)) })).rejects.toMatchObject(unknown);
+      await expect(
+        transfers.appendTo("bob", handle, { offset: 0, body: bodyOf(randomBytes(1)) }),
+      ).rejects.toMatchObject(unknown);
       await expect(transfers.prefixDigest("bob", handle, 10)).rejects.toMatchObject(unknown);
     }
     expect((await transfers.list("bob", { status: null, limit: 10, cursor: null })).transfers).toEqual([]);
-    expect((await transfers.list("alice", { status: null, limit: 10, cursor: null })).transfers).toHaveLength(1);
+    expect((await transfers.list("alice", { status: null, limit: 10, cursor: null })).transfers).toHaveLength(
+      1,
+    );
   });
 
   it("a ticket opens only what it is for", async () => {
     const { transfers } = await openTestStore();
-    const { transfer, ticket } = await transfers.createWith(me, newFile({ sizeBytes: 3 }), { offset: 0, body: bodyOf(Buffer.from("abc")) });
+    const { transfer, ticket } = await transfers.createWith(me, newFile({ sizeBytes: 3 }), {
+      offset: 0,
+      body: bodyOf(Buffer.from("abc")),
+    });
     const download = await transfers.mintDownload(me, transfer.handle, null);
     await expect(transfers.openDownload(ticket)).rejects.toMatchObject({ code: "unknown_handle" });
     await expect(transfers.head(download.ticket)).rejects.toMatchObject({ code: "unknown_handle" });
@@ -295,7 +397,10 @@ describe("ownership", () => {
 
   it("what is removed is unknown from then on, by handle and by every ticket", async () => {
     const { transfers } = await openTestStore();
-    const { transfer, ticket } = await transfers.createWith(me, newFile({ sizeBytes: 3 }), { offset: 0, body: bodyOf(Buffer.from("abc")) });
+    const { transfer, ticket } = await transfers.createWith(me, newFile({ sizeBytes: 3 }), {
+      offset: 0,
+      body: bodyOf(Buffer.from("abc")),
+    });
     const download = await transfers.mintDownload(me, transfer.handle, null);
     await transfers.removeOwn(me, transfer.handle);
     await expect(transfers.status(me, transfer.handle)).rejects.toMatchObject({ code: "unknown_handle" });
@@ -308,19 +413,31 @@ describe("ownership", () => {
 describe("limits", () => {
   it("a file above the limit is refused at creation, at declaration, and while it comes", async () => {
     const { transfers } = await openTestStore({ limits: { maxFileBytes: 1000 } });
-    await expect(transfers.create(me, newFile({ sizeBytes: 1001 }))).rejects.toMatchObject({ code: "file_too_large" });
+    await expect(transfers.create(me, newFile({ sizeBytes: 1001 }))).rejects.toMatchObject({
+      code: "file_too_large",
+    });
     const { ticket } = await transfers.create(me, newFile());
-    await expect(transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(0)), declareSizeBytes: 1001 })).rejects.toMatchObject({ code: "file_too_large" });
-    await expect(transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(1001)) })).rejects.toMatchObject({ code: "file_too_large" });
-    await expect(transfers.append(ticket, { offset: 0, body: chunkedBodyOf(randomBytes(1001), 100) })).rejects.toMatchObject({ code: "file_too_large" });
+    await expect(
+      transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(0)), declareSizeBytes: 1001 }),
+    ).rejects.toMatchObject({ code: "file_too_large" });
+    await expect(
+      transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(1001)) }),
+    ).rejects.toMatchObject({ code: "file_too_large" });
+    await expect(
+      transfers.append(ticket, { offset: 0, body: chunkedBodyOf(randomBytes(1001), 100) }),
+    ).rejects.toMatchObject({ code: "file_too_large" });
   });
 
   it("quotas of bytes and files hold, and deleting makes room", async () => {
     const { transfers } = await openTestStore({ quota: { maxBytes: 1000, maxFiles: 2 } });
     const first = await transfers.create(me, newFile({ sizeBytes: 900 }));
-    await expect(transfers.create(me, newFile({ sizeBytes: 101 }))).rejects.toMatchObject({ code: "quota_exceeded" });
+    await expect(transfers.create(me, newFile({ sizeBytes: 101 }))).rejects.toMatchObject({
+      code: "quota_exceeded",
+    });
     await transfers.create(me, newFile({ sizeBytes: 100 }));
-    await expect(transfers.create(me, newFile({ sizeBytes: 0 }))).rejects.toMatchObject({ code: "quota_exceeded" });
+    await expect(transfers.create(me, newFile({ sizeBytes: 0 }))).rejects.toMatchObject({
+      code: "quota_exceeded",
+    });
     await transfers.create("other", newFile({ sizeBytes: 1000 }));
     await transfers.removeOwn(me, first.transfer.handle);
     await transfers.create(me, newFile({ sizeBytes: 900 }));
@@ -328,12 +445,19 @@ describe("limits", () => {
 
   it("below the reserve of free space creating and writing answer storage_full, reading goes on", async () => {
     const store = await openTestStore();
-    const done = await store.transfers.createWith(me, newFile({ sizeBytes: 3 }), { offset: 0, body: bodyOf(Buffer.from("abc")) });
+    const done = await store.transfers.createWith(me, newFile({ sizeBytes: 3 }), {
+      offset: 0,
+      body: bodyOf(Buffer.from("abc")),
+    });
     const open = await store.transfers.create(me, newFile({ sizeBytes: 3 }));
     await store.close();
     const full = await openTestStore({ dataDir: store.dataDir, minFreeBytes: Number.MAX_SAFE_INTEGER });
-    await expect(full.transfers.create(me, newFile({ sizeBytes: 1 }))).rejects.toMatchObject({ code: "storage_full" });
-    await expect(full.transfers.append(open.ticket, { offset: 0, body: bodyOf(Buffer.from("abc")) })).rejects.toMatchObject({ code: "storage_full", options: { cursor: 0 } });
+    await expect(full.transfers.create(me, newFile({ sizeBytes: 1 }))).rejects.toMatchObject({
+      code: "storage_full",
+    });
+    await expect(
+      full.transfers.append(open.ticket, { offset: 0, body: bodyOf(Buffer.from("abc")) }),
+    ).rejects.toMatchObject({ code: "storage_full", options: { cursor: 0 } });
     expect((await read(full.transfers, done.transfer.handle)).toString()).toBe("abc");
     expect((await full.transfers.head(open.ticket)).offset).toBe(0);
   });
@@ -349,7 +473,9 @@ describe("an idempotency key", () => {
     expect(second.ticket).not.toBe(first.ticket);
     await transfers.append(first.ticket, { offset: 0, body: bodyOf(Buffer.from("a")) });
     await transfers.append(second.ticket, { offset: 1, body: bodyOf(Buffer.from("bc")) });
-    await expect(transfers.create(me, { ...request, sizeBytes: 4 })).rejects.toMatchObject({ code: "idempotency_conflict" });
+    await expect(transfers.create(me, { ...request, sizeBytes: 4 })).rejects.toMatchObject({
+      code: "idempotency_conflict",
+    });
     expect((await transfers.create("other", request)).transfer.handle).not.toBe(first.transfer.handle);
     await transfers.removeOwn(me, first.transfer.handle);
     expect((await transfers.create(me, { ...request, sizeBytes: 4 })).created).toBe(true);
@@ -402,9 +528,17 @@ describe("a digest of the prefix", () => {
     await store.close();
     const again = await openTestStore({ dataDir: store.dataDir });
     expect(await again.transfers.prefixDigest(me, transfer.handle, 5000)).toEqual(expected);
-    const end = await again.transfers.append(ticket, { offset: 2_000_000, body: bodyOf(bytes.subarray(2_000_000)) });
-    expect(await again.transfers.prefixDigest(me, transfer.handle, 5000)).toEqual({ bytes: bytes.length, sha256: sha256(bytes) });
-    expect((await again.transfers.status(me, end.transfer.handle, { waitMs: 5000 })).sha256).toBe(sha256(bytes));
+    const end = await again.transfers.append(ticket, {
+      offset: 2_000_000,
+      body: bodyOf(bytes.subarray(2_000_000)),
+    });
+    expect(await again.transfers.prefixDigest(me, transfer.handle, 5000)).toEqual({
+      bytes: bytes.length,
+      sha256: sha256(bytes),
+    });
+    expect((await again.transfers.status(me, end.transfer.handle, { waitMs: 5000 })).sha256).toBe(
+      sha256(bytes),
+    );
   });
 });
 
@@ -421,7 +555,10 @@ describe("an upload of many segments", () => {
         ({ ticket } = created);
         handle = created.transfer.handle;
       }
-      await store.transfers.append(ticket, { offset: piece * 1000, body: bodyOf(bytes.subarray(piece * 1000, piece * 1000 + 1000)) });
+      await store.transfers.append(ticket, {
+        offset: piece * 1000,
+        body: bodyOf(bytes.subarray(piece * 1000, piece * 1000 + 1000)),
+      });
       if (piece === 19) {
         await store.transfers.status(me, handle, { waitMs: 5000 });
         expect((await read(store.transfers, handle)).equals(bytes)).toBe(true);
@@ -438,7 +575,13 @@ describe("an upload of many segments", () => {
 function segmentsOf(dataDir: string, handle: string): number {
   const db = new DatabaseSync(path.join(dataDir, "state.sqlite"), { readOnly: true });
   try {
-    return Number(db.prepare("select count(*) as n from segment join upload on upload.id = upload_id where handle = ? and length_bytes > 0").get(handle)?.["n"]);
+    return Number(
+      db
+        .prepare(
+          "select count(*) as n from segment join upload on upload.id = upload_id where handle = ? and length_bytes > 0",
+        )
+        .get(handle)?.n,
+    );
   } finally {
     db.close();
   }

@@ -7,7 +7,12 @@ import { bodyOf, newFile, openTestStore, randomBytes } from "../support/engine.t
 it("verify finds a missing, a shortened and a changed file, names each, and repairs nothing", async () => {
   const { transfers, dataDir } = await openTestStore();
   const store = async (name: string) =>
-    (await transfers.createWith("local", newFile({ filename: name, sizeBytes: 50_000 }), { offset: 0, body: bodyOf(randomBytes(50_000)) })).transfer.handle;
+    (
+      await transfers.createWith("local", newFile({ filename: name, sizeBytes: 50_000 }), {
+        offset: 0,
+        body: bodyOf(randomBytes(50_000)),
+      })
+    ).transfer.handle;
   const fine = await store("fine");
   const missing = await store("missing");
   const short = await store("short");

@@ -38,7 +38,10 @@ export function diskError(cause: unknown): TransferError {
   if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
     return new TransferError("storage_full", "The disk is full.", { cause, retryAfterSeconds: 30 });
   }
-  return new TransferError("storage_unavailable", "The disk does not answer as it should.", { cause, retryAfterSeconds: 5 });
+  return new TransferError("storage_unavailable", "The disk does not answer as it should.", {
+    cause,
+    retryAfterSeconds: 5,
+  });
 }
 
 async function guarded<T>(work: Promise<T>): Promise<T> {
@@ -119,7 +122,8 @@ class FileWriter implements BlobWriter {
         at += written;
         // writev may return short without an error, on a disk that just became full above all: the next call says why.
         if (written === bytes) rest = rest.length > batch.length ? rest.slice(batch.length) : [];
-        else if (written === 0 && bytes > 0) throw Object.assign(new Error("nothing written"), { code: "ENOSPC" });
+        else if (written === 0 && bytes > 0)
+          throw Object.assign(new Error("nothing written"), { code: "ENOSPC" });
         else rest = without(rest, written);
       }
     } catch (cause) {
@@ -192,7 +196,8 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
 
   const locate = (name: string): { file: string; folder: FolderSync } => {
     const folder = folders.get(name.charAt(0));
-    if (folder === undefined || !isBlobName(name)) throw new TransferError("internal_error", "That is no name of a blob.");
+    if (folder === undefined || !isBlobName(name))
+      throw new TransferError("internal_error", "That is no name of a blob.");
     return { file: path.join(root, name.charAt(0), name), folder };
   };
   let free: { bytes: number; at: number } | null = null;

@@ -7,7 +7,9 @@ import { newBlobName, newHandle } from "../../../src/transfer/identifiers.ts";
 import { blobStoreContract } from "../../contract/blob-store.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
-blobStoreContract("files", async () => openFileBlobs({ dir: path.join(await tempDir(), "blobs"), fsync: "always" }));
+blobStoreContract("files", async () =>
+  openFileBlobs({ dir: path.join(await tempDir(), "blobs"), fsync: "always" }),
+);
 blobStoreContract("files without fsync", async () => openFileBlobs({ dir: await tempDir(), fsync: "never" }));
 
 describe("file blobs", () => {
@@ -37,7 +39,9 @@ describe("file blobs", () => {
     expect(error.options.retryAfterSeconds).toBeGreaterThan(0);
   });
 
-  it("answer a disk that fills up in the middle with storage_full, and keep what was written before", async ({ skip }) => {
+  it("answer a disk that fills up in the middle with storage_full, and keep what was written before", async ({
+    skip,
+  }) => {
     const dir = await tempDir();
     try {
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", dir], { stdio: "ignore" });
@@ -49,7 +53,9 @@ describe("file blobs", () => {
       const name = newBlobName(newHandle());
       const writer = await blobs.create(name);
       await writer.write([Buffer.alloc(100_000, 1)], 0);
-      await expect(writer.write([Buffer.alloc(700_000, 2), Buffer.alloc(700_000, 3)], 100_000)).rejects.toMatchObject({
+      await expect(
+        writer.write([Buffer.alloc(700_000, 2), Buffer.alloc(700_000, 3)], 100_000),
+      ).rejects.toMatchObject({
         code: "storage_full",
       });
       await writer.close();

@@ -52,16 +52,15 @@ interface Progress {
 const commitProgress = prepared((db, p: Progress) =>
   db
     .updateTable("upload")
-    .set((eb) => ({
+    .set({
       size_bytes: p.size,
       offset_bytes: p.offset,
       lease_active: p.active,
       lease_request: p.request,
       updated_at: p.updatedAt,
       expires_at: p.expiresAt,
-      marked_at: eb.lit(null),
       bytes_per_second: p.bytesPerSecond,
-    }))
+    })
     .where("id", "=", p.id),
 );
 
@@ -200,7 +199,6 @@ export function* commitWrite(context: OpContext, input: CommitWrite): Op<CommitO
       lease_request: request,
       updated_at: updatedAt,
       expires_at: expiresAt,
-      marked_at: null,
       bytes_per_second: bytesPerSecond,
     };
     return { kind: "ok", upload: toUpload(next), leaseRequest: row.lease_request, now };
