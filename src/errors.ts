@@ -210,6 +210,10 @@ export interface TransferErrorOptions {
   readonly sizeBytes?: number;
   /** Further members of the error object, such as the upload URLs of inline_too_large. */
   readonly extra?: Readonly<Record<string, unknown>>;
+  /** The upload that the error is about, for answers on its own URL: told in header fields only. */
+  readonly about?: { readonly handle: string; readonly status: string };
+  /** Replaces `type` and `title` of the problem document where a specification has defined them; `members` are its own ones. */
+  readonly problem?: { readonly type: string; readonly title: string; readonly members?: Readonly<Record<string, unknown>> };
   /** Kept for the log, never shown. */
   readonly cause?: unknown;
 }
@@ -287,18 +291,20 @@ export function toEnvelope(error: TransferError, requestId?: string): { status: 
 /** `application/problem+json` (RFC 9457 section 3) with our members at top level. */
 export function toProblem(error: TransferError, requestId?: string): Record<string, unknown> {
   const { message, ...rest } = errorBody(error, requestId);
+  const { problem } = error.options;
   return {
-    type: `urn:longshore:error:${error.code}`,
-    title: errorCatalogue[error.code].title,
+    type: problem?.type ?? `urn:longshore:error:${error.code}`,
+    title: problem?.title ?? errorCatalogue[error.code].title,
     status: error.status,
     detail: message,
     ...rest,
+    ...problem?.members,
   };
 }
 
 /** Response header fields that go with the error on every HTTP door. */
 export function toErrorHeaders(error: TransferError): Record<string, string> {
-  const { cursor, retryAfterSeconds, allow, sizeBytes } = error.options;
+  const { cursor, retryAfterSeconds, allow, sizeBytes, about } = error.options;
   const hidesUpload = error.status === 403 || error.status === 404 || error.status === 410;
   return {
     ...(cursor !== undefined && !hidesUpload && { "Upload-Offset": String(cursor) }),
@@ -307,5 +313,6 @@ export function toErrorHeaders(error: TransferError): Record<string, string> {
     ...(error.code === "range_not_satisfiable" &&
       sizeBytes !== undefined && { "Content-Range": `bytes */${sizeBytes}` }),
     ...(error.code === "unsupported_version" && { "Tus-Version": "1.0.0" }),
+    ...(about !== undefined && { "Longshore-Handle": about.handle, "Longshore-Status": about.status }),
   };
 }

@@ -10,7 +10,7 @@ import { TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { type ActiveWrite, ActiveWrites, closeQuietly, type HeldSegment } from "./active-writes.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { BodyChecksum } from "./body-checksum.ts";
+import { BodyChecksums } from "./body-checksum.ts";
 import { type BodyEnd, BodyWriter } from "./body-writer.ts";
 import type { Completion } from "./completion.ts";
 import { type Contention, idleWriterMs } from "./contention.ts";
@@ -89,6 +89,7 @@ export class Appender {
       throw offsetMismatch(upload, request.offset);
     }
     checkAnnounced(upload, request, this.#parts.limits);
+    checkDeclared(upload, request);
     await this.checkSpace(upload.offset);
     const run = new Run(upload.handle);
     const claimed = await this.active.claim(run);
@@ -123,6 +124,7 @@ export class Appender {
   /** A resend of a complete upload: the body must be the file. Nothing is written. */
   async compareOnly(upload: UploadRecord, now: number, request: AppendRequest): Promise<Appended> {
     checkAnnounced(upload, request, this.#parts.limits);
+    const checksums = checksumsOf(request);
     const stored = compareWithStored(
       this.#parts.blobs,
       await this.#parts.state.segments(upload.handle),
@@ -138,19 +140,25 @@ export class Appender {
       position: 0,
       budget: this.#budget,
       onWritten: () => {},
-      onPiece: null,
+      onPiece: checksums === null ? null : (piece) => checksums.update(piece),
     });
     try {
       request.onAccepted?.();
       body.start();
       const end = await body.done;
       if (end !== "ended" || body.receivedBytes !== upload.offset) throw brokenOff(upload);
+      checksums?.verify(upload.offset);
     } catch (error) {
       throw error instanceof TransferError ? error.with({ cursor: upload.offset }) : error;
     } finally {
       await stored.close().catch(() => {});
     }
     return { transfer: toTransfer(upload, now), receivedBytes: body.receivedBytes };
+  }
+
+  /** An empty body must have the digests of an empty body. */
+  checkEmpty(upload: UploadRecord, request: AppendRequest): void {
+    checksumsOf(request)?.verify(upload.offset);
   }
 
   /** To go with a lease taken: other processes judge by it whether this one lives. Grouped with it into one commit. */
@@ -234,13 +242,16 @@ export class Appender {
     const owner = liveness.processId;
     const skipBytes = request.resend === true ? upload.offset : 0;
     const room = (upload.sizeBytes ?? limits.maxFileBytes) - upload.offset + skipBytes;
-    const atomic = request.checksum != null;
-    const checksum = request.checksum == null ? null : new BodyChecksum(request.checksum);
+    const checksums = checksumsOf(request);
+    const atomic = checksums !== null;
+    // Nobody asks for the digest of a part, and the digest of the whole does not follow from it.
+    const isPartial = upload.concat === "partial";
     const whole =
-      upload.offset === 0 && upload.sizeBytes !== null && upload.sizeBytes <= inlineDigestBytes
+      !isPartial && upload.offset === 0 && upload.sizeBytes !== null && upload.sizeBytes <= inlineDigestBytes
         ? createHash("sha256")
         : null;
-    if (whole === null) digests.follow(upload);
+    const follows = !isPartial && whole === null;
+    if (follows) digests.follow(upload);
     const stored =
       skipBytes > 0 ? compareWithStored(blobs, await state.segments(upload.handle), upload) : null;
 
@@ -255,7 +266,7 @@ export class Appender {
 
     const tell = (written: number) => {
       const to = segment.length + written;
-      if (whole === null && to > told) {
+      if (follows && to > told) {
         digests.written(
           upload,
           segment.blob,
@@ -280,10 +291,10 @@ export class Appender {
         if (written - (committed - segment.length) >= checkpointBytes) checkpoint();
       },
       onPiece:
-        checksum === null && whole === null
+        checksums === null && whole === null
           ? null
           : (piece) => {
-              checksum?.update(piece);
+              checksums?.update(piece);
               whole?.update(piece);
             },
     });
@@ -299,6 +310,7 @@ export class Appender {
         seq: segment.seq,
         segmentLength,
         ...rest,
+        declareSha256: request.declareSha256 ?? null,
         ttlMs: rest.status === "complete" ? limits.fileTtlMs : limits.uploadTtlMs,
         bytesPerSecond: rest.active && seconds > 0 ? Math.round(body.writtenBytes / seconds) : null,
         quota,
@@ -318,6 +330,7 @@ export class Appender {
           committed = length;
           current = outcome.upload;
           if (outcome.leaseRequest !== null) this.#answerRequest(run, outcome.leaseRequest);
+          request.onCommitted?.(current.offset);
           if (!(await this.#hasSpace())) body.refuse(reserveReached());
         })
         .catch(() => {})
@@ -357,6 +370,8 @@ export class Appender {
       let failure: unknown = null;
       try {
         end = await body.done;
+        // A stream that ends cleanly before the announced length was cut somewhere on its way.
+        if (end === "ended" && body.receivedBytes < (request.body.lengthBytes ?? 0)) end = "aborted";
       } catch (error) {
         // What was written before the fault may still count, unless the fault is the sender's.
         if (atomic || (error instanceof TransferError && error.status < 500)) throw error;
@@ -367,12 +382,13 @@ export class Appender {
       if (isFull(failure))
         await body.cut(Math.max(named - segment.length, body.writtenBytes - giveBackBytes)).catch(() => {});
       if (atomic && end !== "ended") throw end === "stopped" ? locked(current) : brokenOff(current);
-      checksum?.verify(current.offset);
+      checksums?.verify(current.offset);
 
       const length = segment.length + body.writtenBytes;
       const offset = segment.start + length;
       const sizeBytes = upload.sizeBytes ?? (request.final === true && end === "ended" ? offset : null);
-      const complete = sizeBytes !== null && offset === sizeBytes;
+      const reachesEnd = sizeBytes !== null && offset === sizeBytes;
+      const complete = reachesEnd && !isPartial;
       if (atomic) tell(body.writtenBytes);
       if (complete) {
         const quick = this.#parts.completion.quickDigest(
@@ -380,13 +396,15 @@ export class Appender {
           whole?.digest("hex") ?? null,
         );
         const [sha256] = await Promise.all([quick, body.blob?.sync()]);
-        const status = sha256 === null ? "verifying" : statusFor(upload, sha256);
+        const declared = upload.declaredSha256 ?? request.declareSha256 ?? null;
+        const status = sha256 === null ? "verifying" : statusFor(declared, sha256);
         await settle(await commit(length, { active: false, sizeBytes, status, sha256 }), length);
         verifying = status === "verifying";
-      } else if (length > committed || request.declareSizeBytes != null) {
+      } else if (length > committed || request.declareSizeBytes != null || sizeBytes !== upload.sizeBytes) {
         await body.blob?.sync();
+        const found = reachesEnd ? sizeBytes : null;
         await settle(
-          await commit(length, { active: false, sizeBytes: null, status: "receiving", sha256: null }),
+          await commit(length, { active: false, sizeBytes: found, status: "receiving", sha256: null }),
           length,
         );
       } else {
@@ -394,7 +412,7 @@ export class Appender {
       }
       clean = failure === null;
       if (failure !== null) throw failure;
-      if (!complete) {
+      if (!reachesEnd) {
         if (end === "stopped") throw locked(current);
         if (end === "aborted") throw brokenOff(current);
         if (request.final === true) {
@@ -511,8 +529,22 @@ class Run implements ActiveWrite {
   }
 }
 
-function statusFor(upload: UploadRecord, sha256: string): StoredStatus {
-  return upload.declaredSha256 === null || upload.declaredSha256 === sha256 ? "complete" : "mismatch";
+function statusFor(declaredSha256: string | null, sha256: string): StoredStatus {
+  return declaredSha256 === null || declaredSha256 === sha256 ? "complete" : "mismatch";
+}
+
+function checksumsOf({ checksums = [], lateChecksum = null }: AppendRequest): BodyChecksums | null {
+  return checksums.length === 0 && lateChecksum === null ? null : new BodyChecksums(checksums, lateChecksum);
+}
+
+/** A digest of the whole that comes with this request may not contradict one that came before. */
+function checkDeclared({ declaredSha256, offset }: UploadRecord, { declareSha256 = null }: AppendRequest): void {
+  if (declareSha256 === null || declaredSha256 === null || declareSha256 === declaredSha256) return;
+  throw new TransferError("invalid_param", "Another sha256 was announced for this upload before.", {
+    param: "sha256",
+    cursor: offset,
+    recoveryHint: `Announce ${declaredSha256} again or no digest, and send the bytes from offset ${offset}; for another file create a new upload.`,
+  });
 }
 
 function isFull(error: unknown): boolean {

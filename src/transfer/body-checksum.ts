@@ -1,36 +1,48 @@
-/** Digest of one request's body, checked before the body counts (tus checksum extension, `Content-Digest` of RFC 9530). */
-import { createHash, timingSafeEqual } from "node:crypto";
+/** Digests of one request's body, checked before the body counts (tus checksum extension, `Content-Digest` of RFC 9530). */
+import { createHash } from "node:crypto";
 import { TransferError } from "../errors.ts";
-import type { AppendRequest } from "./engine.ts";
+import { Crc32c } from "../integrity/crc32c.ts";
+import type { Checksum, ChecksumAlgorithm, LateChecksum } from "./engine.ts";
 
-type Expected = NonNullable<AppendRequest["checksum"]>;
+interface Sum {
+  update(piece: Uint8Array): unknown;
+  hex(): string;
+}
 
-export class BodyChecksum {
-  readonly #expected: Expected;
-  readonly #hash;
+function newSum(algorithm: ChecksumAlgorithm): Sum {
+  if (algorithm === "crc32c") return new Crc32c();
+  const hash = createHash(algorithm);
+  return { update: (piece) => hash.update(piece), hex: () => hash.digest("hex") };
+}
 
-  constructor(expected: Expected) {
+export class BodyChecksums {
+  readonly #expected: readonly Checksum[];
+  readonly #late: LateChecksum | null;
+  readonly #sums: ReadonlyMap<ChecksumAlgorithm, Sum>;
+
+  constructor(expected: readonly Checksum[], late: LateChecksum | null) {
     this.#expected = expected;
-    this.#hash = createHash(expected.algorithm);
+    this.#late = late;
+    const algorithms = [...expected.map(({ algorithm }) => algorithm), ...(late?.algorithms ?? [])];
+    this.#sums = new Map(algorithms.map((algorithm) => [algorithm, newSum(algorithm)]));
   }
 
   update(piece: Uint8Array): void {
-    this.#hash.update(piece);
+    for (const sum of this.#sums.values()) sum.update(piece);
   }
 
-  /** Throws `checksum_mismatch` with the cursor where the body was another. */
+  /** Throws `checksum_mismatch` with the cursor where the body was another. To be called once, after the last piece. */
   verify(cursor: number): void {
-    const actual = this.#hash.digest();
-    const expected = Buffer.from(this.#expected.hex, "hex");
-    if (actual.length === expected.length && timingSafeEqual(actual, expected)) return;
-    throw new TransferError(
-      "checksum_mismatch",
-      `The ${this.#expected.algorithm} of the bytes received is ${actual.toString("hex")}, not ${this.#expected.hex}.`,
-      {
-        status: this.#expected.failStatus,
-        cursor,
-        recoveryHint: `Send the same bytes again from offset ${cursor}.`,
-      },
-    );
+    const expected = this.#late === null ? this.#expected : [...this.#expected, this.#late.expected()];
+    const actual = new Map([...this.#sums].map(([algorithm, sum]) => [algorithm, sum.hex()]));
+    for (const { algorithm, hex, failStatus } of expected) {
+      const found = actual.get(algorithm);
+      if (found === hex) continue;
+      throw new TransferError(
+        "checksum_mismatch",
+        `The ${algorithm} of the bytes received is ${found ?? "unknown"}, not ${hex}.`,
+        { status: failStatus, cursor, recoveryHint: `Send the same bytes again from offset ${cursor}.` },
+      );
+    }
   }
 }

@@ -23,6 +23,8 @@ export const maxSegments = 16;
 const verificationsAtOnce = 4;
 const maxQueued = 10_000;
 const copyBytes = 1 << 20;
+/** Well within the grace after which what nothing names is removed, and within the shorter one of a full disk. */
+const announceAgainMs = 20_000;
 
 interface Parts {
   readonly state: TransferState;
@@ -172,8 +174,14 @@ export class Completion {
     const target = await blobs.create(name);
     try {
       const piece = Buffer.allocUnsafeSlow(copyBytes);
+      let announcedAt = performance.now();
       for (let position = 0; position < upload.offset; ) {
         if (this.#closed) return;
+        if (performance.now() - announcedAt > announceAgainMs) {
+          // Announced, it is garbage that nothing names yet: it must not be an hour old before it is finished.
+          announcedAt = performance.now();
+          await state.announceBlob(name);
+        }
         const got = await source.read(piece, position);
         await target.write([piece.subarray(0, got)], position);
         position += got;
@@ -190,6 +198,7 @@ export class Completion {
       follower.advance(key, path, 0, upload.offset);
       const { hex } = await follower.digest(key).finally(() => follower.drop(key));
       if (hex !== upload.sha256) throw new Error("the copy has another digest than the upload");
+      await state.announceBlob(name);
     }
     await state.replaceSegments(upload.handle, upload.generation, { blob: name, length: upload.offset });
   }

@@ -26,6 +26,8 @@ export interface Transfer {
   readonly expiresAt: Date | null;
   readonly completedAt: Date | null;
   readonly concat: ConcatRole;
+  /** `Upload-Concat` of a final upload byte for byte; null for all others. */
+  readonly uploadConcat: string | null;
   /** While bytes flow: bytes per second, else null. */
   readonly bytesPerSecond: number | null;
 }
@@ -39,6 +41,16 @@ export interface CreateRequest {
   /** Lower-case hex. */
   readonly sha256: string | null;
   readonly idempotencyKey: string | null;
+  /** `partial`: to become part of a final upload (see `ConcatRole`). */
+  readonly concat?: "whole" | "partial";
+}
+
+/** What a final upload is made of, and what is said of it. */
+export interface ConcatenateRequest extends Pick<CreateRequest, "filename" | "contentType" | "metadata" | "sha256"> {
+  /** Upload tickets of finished partial uploads, in the order of the bytes. */
+  readonly tickets: readonly string[];
+  /** `Upload-Concat` byte for byte as it was received. */
+  readonly uploadConcat: string;
 }
 
 export interface Created {
@@ -69,19 +81,33 @@ export interface AppendRequest {
   readonly declareSizeBytes?: number | null;
   /** The end of this body is the end of the file: an unknown size becomes what is here then. */
   readonly final?: boolean;
-  /**
-   * Digest of this body, checked before anything of it counts; wrong → `checksum_mismatch` with `failStatus`, the cursor stays. `hex` lower case.
-   */
-  readonly checksum?: {
-    readonly algorithm: ChecksumAlgorithm;
-    readonly hex: string;
-    readonly failStatus: 400 | 460;
-  } | null;
+  /** Digests of this body, checked before anything of it counts; a wrong one → `checksum_mismatch` with `failStatus`, the cursor stays. */
+  readonly checksums?: readonly Checksum[];
+  /** Comes behind the body (in a trailer); checked in the same way. */
+  readonly lateChecksum?: LateChecksum | null;
+  /** Lower-case hex sha256 of the whole file, where this request tells it; another one than before is `invalid_param`. */
+  readonly declareSha256?: string | null;
+  /** Called with the offset whenever bytes of the running request have been committed. */
+  readonly onCommitted?: (offset: number) => void;
   /** Called from the moment the request is known to be good and bytes are wanted (100 Continue, say). */
   readonly onAccepted?: () => void;
 }
 
-export type ChecksumAlgorithm = "sha256" | "sha1" | "md5";
+export type ChecksumAlgorithm = "sha256" | "sha512" | "sha1" | "md5" | "crc32c";
+
+/** Digest that the body of a request must have. `hex` lower case; crc32c with the highest byte first. */
+export interface Checksum {
+  readonly algorithm: ChecksumAlgorithm;
+  readonly hex: string;
+  readonly failStatus: 400 | 460;
+}
+
+export interface LateChecksum {
+  /** Computed along with the body, since which one is meant is not known before its end. */
+  readonly algorithms: readonly ChecksumAlgorithm[];
+  /** Asked once the body has ended; may throw TransferError. */
+  readonly expected: () => Checksum;
+}
 
 export interface Appended {
   /** After the write. `complete` only with the digest known; `verifying` where it was not in time. A wrong whole-file digest throws `checksum_mismatch` (422). */
@@ -151,7 +177,19 @@ export interface TransferEngine {
 
   create(principal: string, request: CreateRequest): Promise<Created>;
   /** `create` and the first `append` in one. When the body fails, the upload stays with what was stored; the error carries the cursor. */
-  createWith(principal: string, request: CreateRequest, append: AppendRequest): Promise<Created & Appended>;
+  createWith(
+    principal: string,
+    request: CreateRequest,
+    append: AppendRequest,
+    /** Called before the first byte is read. */
+    onCreated?: (created: Created) => void,
+  ): Promise<Created & Appended>;
+  /**
+   * Makes a final upload of partial ones, which end with it; waits a while for its digest like every last request. The same
+   * tickets again give the same upload. `unknown_handle`, `transfer_expired`, `not_active` (a part is not finished: retryable),
+   * `invalid_param` (no partial upload), `file_too_large`, `idempotency_conflict`; a wrong declared digest is `checksum_mismatch` (422).
+   */
+  concatenate(principal: string, request: ConcatenateRequest): Promise<Created>;
   /** Same handle, fresh ticket; starts a `mismatch` over at 0. `not_active` when complete or verifying. */
   resume(principal: string, handle: string): Promise<Created>;
 

@@ -9,6 +9,16 @@ export type StoredStatus = "receiving" | "verifying" | "complete" | "mismatch";
 /** What callers are shown. */
 export type TransferStatus = StoredStatus | "expired";
 
+/**
+ * What an upload is to tus Concatenation. `whole`: an upload like any other.
+ *
+ * `partial`: bytes that wait to become part of a final upload. It never becomes `complete`: it is finished when its offset is its size, and
+ * stays `receiving`, since nothing reads it, nobody asks for its digest (which says nothing of the whole), and it expires like
+ * every upload that nobody went on with. It is not listed, and counts toward limits.
+ *
+ * `final`: made of partials, whose segments it took over; it has been through `verifying` like every file and takes no bytes. One
+ * whose digest was wrong becomes `whole` when it starts over.
+ */
 export type ConcatRole = "whole" | "partial" | "final";
 
 /** One upload and, once complete, the stored file: the same record for life. */
@@ -45,6 +55,8 @@ export interface UploadRecord {
   /** Speed of the running write as of its last checkpoint; null when none runs. */
   readonly bytesPerSecond: number | null;
   readonly concat: ConcatRole;
+  /** `Upload-Concat` of a final upload byte for byte as it was received; the tickets in it have ended. Null for all others. */
+  readonly uploadConcat: string | null;
 }
 
 /** A run of bytes written by one lease holder. `start + length` of one is `start` of the next. */

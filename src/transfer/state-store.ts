@@ -75,6 +75,43 @@ export type CreateOutcome =
   /** The handle exists already: nothing is ever overwritten. */
   | { readonly kind: "taken" };
 
+/** Making one upload of several partial ones. */
+export interface Concatenation {
+  /** Of the final upload. */
+  readonly handle: string;
+  readonly principal: string;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  readonly metadata: string | null;
+  readonly declaredSha256: string | null;
+  readonly uploadConcat: string;
+  /** Hashes of upload tickets of the partials, in the order of the bytes. */
+  readonly partials: readonly string[];
+  /** The sum of their sizes may not be above. */
+  readonly maxSizeBytes: number;
+  readonly ttlMs: number | null;
+  readonly ticket: NewTicket;
+  /** Process that verifies the whole. */
+  readonly owner: string;
+  /** Hex sha256 of what else the request says: the same partials with other words are a conflict. */
+  readonly argumentsHash: string;
+}
+
+/** `index`: position in `partials` of the first one at fault. Nothing was changed but for `created`, and a ticket for `existing`. */
+export type ConcatenateOutcome =
+  | { readonly kind: "created"; readonly upload: UploadRecord; readonly now: number }
+  /** These partials in this order were made into this upload before: a fresh ticket was added. */
+  | { readonly kind: "existing"; readonly upload: UploadRecord; readonly now: number }
+  | { readonly kind: "conflict" }
+  /** No such ticket, another principal's, or named twice (a partial ends with its first use). */
+  | { readonly kind: "unknown"; readonly index: number }
+  | { readonly kind: "expired"; readonly index: number; readonly upload: UploadRecord }
+  | { readonly kind: "not_partial"; readonly index: number }
+  | { readonly kind: "unfinished"; readonly index: number; readonly upload: UploadRecord }
+  | { readonly kind: "size"; readonly sizeBytes: number }
+  /** The handle exists already: nothing is ever overwritten. */
+  | { readonly kind: "taken" };
+
 export interface TicketView {
   readonly ticket: TicketRecord;
   readonly upload: UploadRecord;
@@ -130,6 +167,8 @@ export interface CommitWrite {
   /** What the upload becomes; `receiving` while bytes are missing. `verifying` keeps the lease active for the verification. */
   readonly status: StoredStatus;
   readonly sha256: string | null;
+  /** A digest of the whole file announced with this write; kept where none was announced before. */
+  readonly declareSha256: string | null;
   /** Expires this long from now; null: never. */
   readonly ttlMs: number | null;
   readonly bytesPerSecond: number | null;
@@ -170,6 +209,12 @@ export type TransferStatusFilter = StoredStatus | "expired";
 export interface TransferState {
   // --- uploads
   createUpload(input: NewUpload): Promise<CreateOutcome>;
+  /**
+   * Makes a final upload of finished partial ones: it takes over their segments in order (no byte is copied, and no blob becomes
+   * garbage by it), is `verifying` with an active lease of `owner`, and has their usage as one file. The partials' records,
+   * tickets and idempotency keys end in the same transaction.
+   */
+  concatenate(input: Concatenation): Promise<ConcatenateOutcome>;
   /** One read; null where no such ticket is known. Expiry and generation are the caller's to judge. */
   findByTicket(hash: string): Promise<TicketView | null>;
   /** One read. */
@@ -191,7 +236,7 @@ export interface TransferState {
   ): Promise<{ upload: UploadRecord; now: number } | null>;
   /**
    * `mismatch` becomes `receiving` at offset 0 in a new generation: older tickets are removed, the new one added, `sha256`
-   * cleared, the fence raised, no lease. Older segments stay until the first commit of the new generation. Null where the record is not
+   * cleared, the fence raised, no lease; a final upload becomes a whole one. Older segments stay until the first commit of the new generation. Null where the record is not
    * in `mismatch` (nothing changed).
    */
   startOver(

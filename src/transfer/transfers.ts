@@ -8,11 +8,14 @@ import { Appender } from "./appender.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { Care, type Recovery } from "./care.ts";
 import { Completion, maxSegments } from "./completion.ts";
+import { concatenateUploads } from "./concatenation.ts";
 import { Contention } from "./contention.ts";
+import { CreatedButFailed } from "./created-but-failed.ts";
 import type {
   Appended,
   AppendRequest,
   Created,
+  ConcatenateRequest,
   CreateRequest,
   ListPage,
   OpenFile,
@@ -34,9 +37,11 @@ import { verifyStored } from "./verify-stored.ts";
 import {
   digestMismatch,
   expired,
+  finalUpload,
   isExpired,
   locked,
   offsetMismatch,
+  otherFile,
   quotaExceeded,
   stillVerifying,
   toTransfer,
@@ -120,6 +125,7 @@ class Transfers implements TransferEngine {
     principal: string,
     request: CreateRequest,
     append: AppendRequest,
+    onCreated?: (created: Created) => void,
   ): Promise<Created & Appended> {
     const { lengthBytes } = append.body;
     if (request.sizeBytes !== null && lengthBytes !== null && lengthBytes > request.sizeBytes) {
@@ -129,6 +135,7 @@ class Transfers implements TransferEngine {
       );
     }
     const { created, outcome } = await this.#create(principal, request, true);
+    onCreated?.(created);
     if (outcome.kind !== "created" || outcome.segment === null) {
       const found = await this.#own(principal, created.transfer.handle);
       return { ...created, ...(await this.#append(found, append)) };
@@ -141,9 +148,17 @@ class Transfers implements TransferEngine {
     }
   }
 
+  concatenate(principal: string, request: ConcatenateRequest): Promise<Created> {
+    return concatenateUploads(
+      { ...this.#parts, completion: this.#completion, checkSpace: () => this.#appender.checkSpace() },
+      principal,
+      request,
+    );
+  }
+
   async resume(principal: string, handle: string): Promise<Created> {
     const { upload, now } = await this.#own(principal, handle);
-    if (isExpired(upload, now)) throw expired();
+    if (isExpired(upload, now)) throw expired(upload);
     const { ticket, stored } = this.#newTicket("upload", null);
     switch (upload.status) {
       case "receiving": {
@@ -322,7 +337,7 @@ class Transfers implements TransferEngine {
         metadata: request.metadata,
         sizeBytes: request.sizeBytes,
         declaredSha256: request.sha256,
-        concat: "whole",
+        concat: request.concat ?? "whole",
         ttlMs: this.limits.uploadTtlMs,
         ticket: stored,
         idempotency:
@@ -355,7 +370,8 @@ class Transfers implements TransferEngine {
   }
 
   async #append({ upload, now }: Found, request: AppendRequest): Promise<Appended> {
-    if (isExpired(upload, now)) throw expired();
+    if (isExpired(upload, now)) throw expired(upload);
+    if (upload.concat === "final") throw finalUpload(upload);
     if (upload.status === "receiving") return this.#appender.append(upload, request);
     return this.#appendToFinished(upload, now, request);
   }
@@ -368,6 +384,8 @@ class Transfers implements TransferEngine {
       if (upload.status === "verifying") throw stillVerifying(upload);
     }
     if (upload.status === "mismatch") throw digestMismatch(upload);
+    const { declareSha256 = null } = request;
+    if (declareSha256 !== null && declareSha256 !== upload.sha256) throw otherFile(upload, declareSha256);
     if (request.resend === true) return this.#appender.compareOnly(upload, now, request);
     if (request.offset !== upload.offset) throw offsetMismatch(upload, request.offset);
     if (request.body.lengthBytes !== 0 && !(await isEmpty(request.body.stream))) {
@@ -381,6 +399,7 @@ class Transfers implements TransferEngine {
         },
       );
     }
+    this.#appender.checkEmpty(upload, request);
     return { transfer: toTransfer(upload, now), receivedBytes: 0 };
   }
 
@@ -450,7 +469,7 @@ class Transfers implements TransferEngine {
   }
 
   #requireComplete(upload: UploadRecord, now: number): { sizeBytes: number; sha256: string } {
-    if (isExpired(upload, now)) throw expired();
+    if (isExpired(upload, now)) throw expired(upload);
     if (upload.status === "verifying") throw stillVerifying(upload);
     if (upload.status === "mismatch") throw digestMismatch(upload);
     if (upload.status !== "complete" || upload.sizeBytes === null || upload.sha256 === null) {
@@ -478,28 +497,18 @@ class Transfers implements TransferEngine {
     if (view === null || view.ticket.kind !== kind || view.ticket.generation !== view.upload.generation)
       throw unknownHandle();
     const { upload, now } = view;
-    if (options.evenExpired !== true && isExpired(upload, now)) throw expired();
+    if (options.evenExpired !== true && isExpired(upload, now)) throw expired(upload);
     const ticketEnds =
       kind === "upload" && upload.completedAt !== null
         ? upload.completedAt + this.limits.uploadTtlMs
         : view.ticket.expiresAt;
-    if (ticketEnds !== null && ticketEnds <= now) throw expired();
+    if (ticketEnds !== null && ticketEnds <= now) throw expired(upload, toTransfer(upload, now).status);
     return { upload, now };
   }
 
   #newTicket(kind: TicketKind, ttlMs: number | null): { ticket: string; stored: NewTicket } {
     const ticket = newTicket();
     return { ticket, stored: { hash: ticketHash(ticket), kind, ttlMs } };
-  }
-}
-
-/** The upload was created, and its first bytes were not all stored: the answer must still tell where it is. */
-export class CreatedButFailed extends TransferError {
-  readonly created: Created;
-
-  constructor(error: TransferError, created: Created) {
-    super(error.code, error.message, { ...error.options, cause: error.options.cause ?? error });
-    this.created = created;
   }
 }
 

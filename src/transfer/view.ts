@@ -1,7 +1,7 @@
 /** Records as callers are shown them, and the judgements that follow from a record alone. */
 import { TransferError } from "../errors.ts";
 import type { Transfer } from "./engine.ts";
-import type { UploadRecord } from "./records.ts";
+import type { TransferStatus, UploadRecord } from "./records.ts";
 
 /** Past its time, and nobody is writing: an active write keeps an upload alive. */
 export function isExpired(upload: UploadRecord, now: number): boolean {
@@ -24,6 +24,7 @@ export function toTransfer(upload: UploadRecord, now: number): Transfer {
     expiresAt: upload.expiresAt === null ? null : new Date(upload.expiresAt),
     completedAt: upload.completedAt === null ? null : new Date(upload.completedAt),
     concat: upload.concat,
+    uploadConcat: upload.uploadConcat,
     bytesPerSecond: upload.leaseActive && upload.status === "receiving" ? upload.bytesPerSecond : null,
   };
 }
@@ -32,8 +33,21 @@ export function unknownHandle(): TransferError {
   return new TransferError("unknown_handle", "There is no such handle.");
 }
 
-export function expired(): TransferError {
-  return new TransferError("transfer_expired", "This transfer is past its time.");
+/** `status`: what the upload itself is, where only the way to it has ended. */
+export function expired(upload: UploadRecord, status: TransferStatus = "expired"): TransferError {
+  return new TransferError("transfer_expired", "This transfer is past its time.", {
+    about: { handle: upload.handle, status },
+  });
+}
+
+export function finalUpload(upload: UploadRecord): TransferError {
+  return new TransferError("final_upload", "The upload was made of partial uploads: it takes no bytes.", {
+    about: { handle: upload.handle, status: upload.status },
+    ...(upload.status === "mismatch" && {
+      recoveryHint: "Call upload_resume for a new URL and send the whole file from offset 0 under the same handle.",
+      repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
+    }),
+  });
 }
 
 export function locked(upload: UploadRecord | null): TransferError {
@@ -61,6 +75,20 @@ export function digestMismatch(upload: UploadRecord): TransferError {
       recoveryHint:
         "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
       repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
+    },
+  );
+}
+
+/** The digest that came with a repeated last request is not that of the file stored long since. */
+export function otherFile(upload: UploadRecord, declaredSha256: string): TransferError {
+  return new TransferError(
+    "checksum_mismatch",
+    `The stored file has the sha256 ${upload.sha256}, not ${declaredSha256} as announced.`,
+    {
+      status: 422,
+      cursor: upload.offset,
+      retryable: false,
+      recoveryHint: "The upload is complete and stays as it is. Create a new upload for another file.",
     },
   );
 }

@@ -1,7 +1,7 @@
 /** `POST /files`: tus Creation, Creation With Upload and Creation Defer Length. */
 import { TransferError } from "../errors.ts";
 import type { CreateRequest } from "../transfer/engine.ts";
-import { CreatedButFailed } from "../transfer/transfers.ts";
+import { CreatedButFailed } from "../transfer/created-but-failed.ts";
 import { readSize } from "./byte-count.ts";
 import { type Door, isDigestPending } from "./door.ts";
 import type { Answer, Exchange } from "./exchange.ts";

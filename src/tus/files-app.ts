@@ -111,7 +111,8 @@ async function answerRequest(c: Context, route: Route, options: FilesAppOptions)
     return await finish(await handle(exchange, route, options.engine));
   } catch (thrown) {
     const error = asTransferError(thrown);
-    const shown = route.isTus && exchange.method === "HEAD" ? asHeadError(error) : error;
+    const looksAtUpload = route.isTus && exchange.ticket !== null && exchange.method === "HEAD";
+    const shown = looksAtUpload ? asHeadError(error) : error;
     if (error.status >= 500) report(error, requestId, options.log);
     return finish(await errorAnswer(shown, exchange, route, options.engine));
   }

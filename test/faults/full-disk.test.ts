@@ -165,7 +165,7 @@ describe("a disk of 48 MiB", () => {
     const refused = await tusPatch(url, 0, Buffer.alloc(1000));
     expectFull(refused);
     expect(offsetOf(refused)).toBe(0);
-    expect((await http("GET", `${frugal.url}/readyz`)).status).toBe(503);
+    expect((await http("GET", `${frugal.url}/readyz`)).status).toBe(507);
     const client = await connect("a client of 2026-07-28", frugal.mcpUrl);
     const handle = stored.headers["longshore-handle"];
     expect((await facts(client, "file_read", { handle, encoding: "text" })).data).toBe("hello");

@@ -3,7 +3,7 @@ import { canonicalJson, jsonText, NotJson, parsedJson } from "../../src/tasks/js
 
 const values: [string, () => unknown, RegExp][] = [
   ["undefined in an object", () => ({ a: { b: undefined } }), /a\.b is undefined/],
-  ["a hole in a list", () => [1, , 3], /\[1\] is undefined/],
+  ["a hole in a list", () => Object.assign([1], { 2: 3 }), /\[1\] is undefined/],
   ["a function", () => ({ f: () => 1 }), /f is a function/],
   ["a symbol", () => Symbol("s"), /is a symbol/],
   ["NaN", () => ({ n: [Number.NaN] }), /n\[0\] is NaN/],

@@ -166,11 +166,11 @@ describe("an upload", () => {
     const { transfers } = await openTestStore();
     const bytes = randomBytes(3_000_000);
     const { transfer, ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length }));
-    const checksum = { algorithm: "sha256", hex: sha256(bytes), failStatus: 460 } as const;
+    const checksums = [{ algorithm: "sha256", hex: sha256(bytes), failStatus: 460 }] as const;
     await expect(
-      transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(bytes.length)), checksum }),
+      transfers.append(ticket, { offset: 0, body: bodyOf(randomBytes(bytes.length)), checksums }),
     ).rejects.toMatchObject({ code: "checksum_mismatch", status: 460, options: { cursor: 0 } });
-    const end = await transfers.append(ticket, { offset: 0, body: bodyOf(bytes), checksum });
+    const end = await transfers.append(ticket, { offset: 0, body: bodyOf(bytes), checksums });
     expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
     expect((await read(transfers, transfer.handle)).equals(bytes)).toBe(true);
   });

@@ -96,6 +96,7 @@ const someTransfer: Transfer = {
   expiresAt: null,
   completedAt: null,
   concat: "whole",
+  uploadConcat: null,
   bytesPerSecond: null,
 };
 

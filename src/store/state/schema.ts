@@ -42,6 +42,7 @@ export interface UploadRow {
   marked_at: number | null;
   bytes_per_second: number | null;
   concat: ConcatRole;
+  upload_concat: string | null;
 }
 
 export interface SegmentTable {
@@ -136,6 +137,7 @@ export const toUpload = (row: UploadRow): UploadRecord => ({
   expiresAt: row.expires_at,
   bytesPerSecond: row.bytes_per_second,
   concat: row.concat,
+  uploadConcat: row.upload_concat,
 });
 
 export const toSegment = (handle: string, row: SegmentTable): SegmentRecord => ({

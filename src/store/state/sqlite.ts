@@ -28,6 +28,7 @@ export interface SqliteState {
 
 const transferMethods = [
   "createUpload",
+  "concatenate",
   "findByTicket",
   "findUpload",
   "listUploads",

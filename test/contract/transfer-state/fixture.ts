@@ -31,7 +31,7 @@ export const dayMs = 24 * hourMs;
 export const noQuota: Quota = { maxBytes: null, maxFiles: null };
 
 const random = (bytes: number): string => randomBytes(bytes).toString("hex");
-export const newHandle = (): string => `fh_${random(16)}`;
+const newHandle = (): string => `fh_${random(16)}`;
 export const newBlob = (): string => `b_${random(16)}`;
 
 export const newTicket = (more: Partial<NewTicket> = {}): NewTicket => ({
@@ -104,6 +104,7 @@ export const commitOf = (
   sizeBytes: null,
   status: "receiving",
   sha256: null,
+  declareSha256: null,
   ttlMs: dayMs,
   bytesPerSecond: null,
   quota: noQuota,

@@ -178,6 +178,9 @@ export const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX question_open ON question (task_id, seq) WHERE is_open = 1;
   `,
+  `
+  ALTER TABLE upload ADD COLUMN upload_concat TEXT;
+  `,
 ];
 
 export const schemaVersion = migrations.length;

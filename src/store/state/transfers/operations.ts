@@ -2,20 +2,23 @@
 import type { TransferState } from "../../../transfer/state-store.ts";
 import type { OperationsOf } from "../operation.ts";
 import { replaceSegments } from "./compaction.ts";
+import { concatenate } from "./concatenation.ts";
 import { addGarbage, announceBlob, forgetGarbage, garbage, unknownBlobs } from "./garbage.ts";
 import { leaseRequests, refuseLease, requestLease } from "./lease-requests.ts";
+import { completeUploads, listUploads } from "./listing.ts";
 import { adoptOrphan, orphans } from "./orphans.ts";
 import { heartbeat, processes, registerProcess, removeProcess } from "./processes.ts";
 import { expire, removeUpload } from "./removal.ts";
 import { segments } from "./segments.ts";
 import { addTicket, removeStaleTickets } from "./tickets.ts";
-import { completeUploads, createUpload, findByTicket, findUpload, listUploads } from "./uploads.ts";
+import { createUpload, findByTicket, findUpload } from "./uploads.ts";
 import { usage } from "./usage.ts";
 import { claimVerifications, settle, startOver } from "./verification.ts";
 import { beginWrite, commitWrite, releaseWrite } from "./writing.ts";
 
 export const transferOperations: OperationsOf<TransferState> = {
   createUpload: { mode: "write", run: createUpload },
+  concatenate: { mode: "write", run: concatenate },
   findByTicket: { mode: "read", run: findByTicket },
   findUpload: { mode: "read", run: findUpload },
   listUploads: { mode: "snapshot", run: listUploads },

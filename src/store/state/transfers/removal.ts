@@ -10,7 +10,7 @@ import { addUsage } from "./usage.ts";
 const deleteUpload = prepared((db, p: { id: number }) => db.deleteFrom("upload").where("id", "=", p.id));
 
 /** Tickets and the idempotency key go with the row (ON DELETE CASCADE). */
-function* dropUpload(context: OpContext, row: UploadRow): Op<void> {
+export function* dropUpload(context: OpContext, row: UploadRow): Op<void> {
   yield* dropSegmentsBelow(context, row, row.generation + 1);
   yield* run(deleteUpload(context, { id: row.id }));
   yield* addUsage(context, row.principal, -countedBytes(row), -1);

@@ -73,6 +73,40 @@ const segmentsOf = prepared((db, p: { handle: string }) =>
     .orderBy("segment.seq"),
 );
 
+/** Rows of one upload become another's, behind those that are there. Both have what they had of order and bytes. */
+const moveSegments = prepared(
+  (db, p: { id: number; generation: number; to: number; afterSeq: number; start: number; fence: number }) =>
+    db
+      .updateTable("segment")
+      .set((eb) => ({
+        upload_id: p.to,
+        generation: eb.lit(1),
+        seq: eb("seq", "+", p.afterSeq),
+        start_bytes: eb("start_bytes", "+", p.start),
+        fence: p.fence,
+      }))
+      .where("upload_id", "=", p.id)
+      .where("generation", "=", p.generation)
+      .where("length_bytes", ">", (eb) => eb.lit(0)),
+);
+
+/**
+ * Gives the bytes of `from` to the first generation of `to`, which has none at or after `start`. What is left with `from` is
+ * empty. Returns the number that the next segment of `to` may have.
+ */
+export function* takeOverSegments(
+  context: OpContext,
+  from: Generation,
+  to: { readonly id: number; readonly fence: number; readonly nextSeq: number; readonly start: number },
+): Op<number> {
+  const { id, generation } = from;
+  const last = yield* lastSegment(context, from);
+  if (last === null) return to.nextSeq;
+  const { nextSeq: afterSeq, start, fence } = to;
+  yield* run(moveSegments(context, { id, generation, to: to.id, afterSeq, start, fence }));
+  return afterSeq + last.seq + 1;
+}
+
 export function* segments(context: OpContext, handle: string): Op<SegmentRecord[]> {
   const found = yield* rows(segmentsOf(context, { handle }));
   return found.map((row) => toSegment(handle, row));

@@ -1,21 +1,14 @@
-/** Making, finding and listing uploads. */
-import { sql } from "kysely";
+/** Making and finding uploads. */
 import type { UploadRecord } from "../../../transfer/records.ts";
-import type {
-  CreateOutcome,
-  ListQuery,
-  NewUpload,
-  TicketView,
-  TransferStatusFilter,
-} from "../../../transfer/state-store.ts";
-import { first, type Op, type OpContext, prepared, rows, run } from "../operation.ts";
+import type { CreateOutcome, NewUpload, TicketView } from "../../../transfer/state-store.ts";
+import { first, type Op, type OpContext, prepared, run } from "../operation.ts";
 import { expiryFrom, isDue, toSegment, toTicket, toUpload, type UploadRow } from "../schema.ts";
 import { appendSegment } from "./segments.ts";
 import { issueTicket } from "./tickets.ts";
 import { uploadByHandle } from "./upload-row.ts";
 import { addUsage, checkQuota } from "./usage.ts";
 
-const uploadByKey = prepared((db, p: { principal: string; tool: string; key: string }) =>
+export const uploadByKey = prepared((db, p: { principal: string; tool: string; key: string }) =>
   db
     .selectFrom("idempotency")
     .innerJoin("upload", "upload.id", "idempotency.upload_id")
@@ -26,7 +19,7 @@ const uploadByKey = prepared((db, p: { principal: string; tool: string; key: str
     .where("idempotency.key", "=", p.key),
 );
 
-const insertUpload = prepared((db, p: Omit<UploadRow, "id">) =>
+export const insertUpload = prepared((db, p: Omit<UploadRow, "id">) =>
   db
     .insertInto("upload")
     .values({
@@ -52,13 +45,14 @@ const insertUpload = prepared((db, p: Omit<UploadRow, "id">) =>
       marked_at: p.marked_at,
       bytes_per_second: p.bytes_per_second,
       concat: p.concat,
+      upload_concat: p.upload_concat,
     })
     .onConflict((conflict) => conflict.column("handle").doNothing())
     .returning("id"),
 );
 
 /** A key whose record has expired has ended with it, and is taken over by the new record. */
-const upsertKey = prepared(
+export const upsertKey = prepared(
   (db, p: { principal: string; tool: string; key: string; argumentsHash: string; id: number }) =>
     db
       .insertInto("idempotency")
@@ -118,6 +112,7 @@ export function* createUpload(context: OpContext, input: NewUpload): Op<CreateOu
     marked_at: null,
     bytes_per_second: null,
     concat: input.concat,
+    upload_concat: null,
   };
   const inserted = yield* first(insertUpload(context, values));
   if (inserted === null) return { kind: "taken" };
@@ -132,7 +127,7 @@ export function* createUpload(context: OpContext, input: NewUpload): Op<CreateOu
   return { kind: "created", upload: toUpload(row), segment: segment && toSegment(handle, segment), now };
 }
 
-const ticketWithUpload = prepared((db, p: { hash: string }) =>
+export const ticketWithUpload = prepared((db, p: { hash: string }) =>
   db
     .selectFrom("ticket")
     .innerJoin("upload", "upload.id", "ticket.upload_id")
@@ -169,124 +164,4 @@ export function* findUpload(
 ): Op<{ upload: UploadRecord; now: number } | null> {
   const row = yield* first(uploadByHandle(context, { handle }));
   return row && { upload: toUpload(row), now: context.now };
-}
-
-const completePage = prepared((db, p: { after: string; limit: number }) =>
-  db
-    .selectFrom("upload")
-    .selectAll()
-    .where("handle", ">", p.after)
-    .where("status", "=", sql.lit("complete"))
-    .orderBy("handle")
-    .limit(p.limit),
-);
-
-export function* completeUploads(
-  context: OpContext,
-  after: string | null,
-  limit: number,
-): Op<UploadRecord[]> {
-  const page = yield* rows(completePage(context, { after: after ?? "", limit }));
-  return page.map(toUpload);
-}
-
-interface PageValues {
-  readonly principal: string;
-  readonly now: number;
-  readonly createdAt: number;
-  readonly handle: string;
-  readonly limit: number;
-}
-
-const pageOfStatus = prepared((db, p: PageValues & { readonly status: string }) =>
-  db
-    .selectFrom("upload")
-    .selectAll()
-    .where("principal", "=", p.principal)
-    .where("status", "=", sql<UploadRow["status"]>`${p.status}`)
-    .where("concat", "<>", sql.lit("partial"))
-    .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
-    .orderBy("created_at")
-    .orderBy("handle")
-    .limit(p.limit),
-);
-
-const livePageOfStatus = prepared((db, p: PageValues & { readonly status: string }) =>
-  db
-    .selectFrom("upload")
-    .selectAll()
-    .where("principal", "=", p.principal)
-    .where("status", "=", sql<UploadRow["status"]>`${p.status}`)
-    .where("concat", "<>", sql.lit("partial"))
-    .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
-    .where((eb) =>
-      eb.or([eb("expires_at", "is", null), eb("expires_at", ">", p.now), eb("lease_active", "=", eb.lit(1))]),
-    )
-    .orderBy("created_at")
-    .orderBy("handle")
-    .limit(p.limit),
-);
-
-/**
- * Due records are few, since they are swept: they are found by the indices of expiry and sorted. (Left to itself a
- * planner would walk all of the principal's records in the order asked for.)
- */
-const duePage = prepared((db, p: PageValues) =>
-  db
-    .with(
-      (cte) => cte("due").materialized(),
-      (cte) =>
-        cte
-          .selectFrom("upload")
-          .selectAll()
-          .where("expires_at", "is not", null)
-          .where("expires_at", "<=", p.now)
-          .where("marked_at", "is", null)
-          .unionAll(
-            cte
-              .selectFrom("upload")
-              .selectAll()
-              .where("marked_at", "is not", null)
-              .where("expires_at", "<=", p.now),
-          ),
-    )
-    .selectFrom("due")
-    .selectAll()
-    .where("principal", "=", p.principal)
-    .where("lease_active", "=", (eb) => eb.lit(0))
-    .where("concat", "<>", sql.lit("partial"))
-    .where((eb) => eb(eb.refTuple("created_at", "handle"), ">", eb.tuple(p.createdAt, p.handle)))
-    .orderBy("created_at")
-    .orderBy("handle")
-    .limit(p.limit),
-);
-
-const everyStatus: readonly Exclude<TransferStatusFilter, "expired">[] = [
-  "receiving",
-  "verifying",
-  "complete",
-  "mismatch",
-];
-
-export function* listUploads(
-  context: OpContext,
-  query: ListQuery,
-): Op<{ uploads: UploadRecord[]; now: number }> {
-  const { now } = context;
-  const { principal, status, limit, after } = query;
-  const values = { principal, now, limit, createdAt: after?.createdAt ?? -1, handle: after?.handle ?? "" };
-  let page: readonly UploadRow[];
-  if (status === "expired") {
-    page = yield* rows(duePage(context, values));
-  } else if (status !== null) {
-    page = yield* rows(livePageOfStatus(context, { ...values, status }));
-  } else {
-    // One index serves both: the unfiltered list is the first rows of each status, merged.
-    const merged: UploadRow[] = [];
-    for (const one of everyStatus)
-      merged.push(...(yield* rows(pageOfStatus(context, { ...values, status: one }))));
-    merged.sort((a, b) => a.created_at - b.created_at || (a.handle < b.handle ? -1 : 1));
-    page = merged.slice(0, limit);
-  }
-  return { uploads: page.map(toUpload), now };
 }

@@ -2,10 +2,18 @@
 import { sql } from "kysely";
 import type { UploadRecord } from "../../../transfer/records.ts";
 import type { NewTicket } from "../../../transfer/state-store.ts";
-import { first, type Op, type OpContext, oneOff, rows, run } from "../operation.ts";
+import { first, type Op, type OpContext, oneOff, prepared, rows, run } from "../operation.ts";
 import { expiryFrom, toUpload } from "../schema.ts";
 import { dropTickets, issueTicket } from "./tickets.ts";
 import { updateState, uploadByHandle, withState } from "./upload-row.ts";
+
+/** The partial uploads that a final one was made of are gone: the right bytes can only come to itself. */
+const becomeWhole = prepared((db, p: { id: number }) =>
+  db
+    .updateTable("upload")
+    .set((eb) => ({ concat: sql.lit("whole"), upload_concat: eb.lit(null) }))
+    .where("id", "=", p.id),
+);
 
 export function* settle(
   context: OpContext,
@@ -63,7 +71,7 @@ export function* startOver(
 ): Op<{ upload: UploadRecord; now: number } | null> {
   const row = yield* first(uploadByHandle(context, { handle }));
   if (row === null || row.status !== "mismatch") return null;
-  const next = withState(row, {
+  let next = withState(row, {
     status: "receiving",
     offset_bytes: 0,
     sha256: null,
@@ -75,6 +83,10 @@ export function* startOver(
     expires_at: expiryFrom(context.now, ttlMs),
   });
   yield* run(updateState(context, next));
+  if (row.concat === "final") {
+    yield* run(becomeWhole(context, { id: row.id }));
+    next = { ...next, concat: "whole", upload_concat: null };
+  }
   yield* dropTickets(context, row);
   yield* issueTicket(context, next, ticket, "first");
   return { upload: toUpload(next), now: context.now };

@@ -64,6 +64,11 @@ const commitProgress = prepared((db, p: Progress) =>
     .where("id", "=", p.id),
 );
 
+/** Apart from the progress of every write: it comes once in the life of an upload, if at all. */
+const declareDigest = prepared((db, p: { id: number; sha256: string }) =>
+  db.updateTable("upload").set({ declared_sha256: p.sha256 }).where("id", "=", p.id),
+);
+
 const endLease = prepared((db, p: { handle: string; owner: string; fence: number }) =>
   db
     .updateTable("upload")
@@ -154,7 +159,7 @@ function assertCommit(row: UploadRow, segment: SegmentTable, input: CommitWrite)
 export function* commitWrite(context: OpContext, input: CommitWrite): Op<CommitOutcome> {
   const { now } = context;
   const { handle, owner, fence, seq, segmentLength, status } = input;
-  const row = yield* first(uploadByHandle(context, { handle }));
+  let row = yield* first(uploadByHandle(context, { handle }));
   if (row === null) return { kind: "fenced", upload: null };
   const holdsLease =
     row.fence === fence && row.lease_owner === owner && row.lease_active === 1 && row.status === "receiving";
@@ -168,6 +173,10 @@ export function* commitWrite(context: OpContext, input: CommitWrite): Op<CommitO
   const exceeded = yield* checkQuota(context, row.principal, input.quota, { bytes: more, files: 0 });
   if (exceeded !== null) return exceeded;
   yield* addUsage(context, row.principal, more, 0);
+  if (row.declared_sha256 === null && input.declareSha256 !== null) {
+    yield* run(declareDigest(context, { id: row.id, sha256: input.declareSha256 }));
+    row = { ...row, declared_sha256: input.declareSha256 };
+  }
   if (segmentLength !== segment.length_bytes) yield* setSegmentLength(context, segment, segmentLength);
   if (row.generation > 1 && (offset > 0 || status !== "receiving")) {
     yield* dropSegmentsBelow(context, row, row.generation);

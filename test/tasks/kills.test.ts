@@ -1,0 +1,167 @@
+/** Processes that die or stop in the middle of tasks, at moments nobody chose. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import type { Store } from "../../src/store/open-store.ts";
+import { openTestStore } from "../support/engine.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitUntil } from "../support/wait-until.ts";
+import { startWorker } from "./programs/start-worker.ts";
+import { asking, ended, me } from "./task-store.ts";
+
+/** A store without handlers, to start and watch tasks that other processes run, and the file that those write to. */
+async function openWatcher(): Promise<Store & { readonly journal: string }> {
+  const dataDir = await tempDir();
+  const store = await openTestStore({ dataDir });
+  return { ...store, journal: path.join(dataDir, "journal") };
+}
+
+const linesOf = (journal: string): string[][] =>
+  existsSync(journal)
+    ? readFileSync(journal, "utf8")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => line.split(" "))
+    : [];
+
+const timesRun = (journal: string, name: string): number =>
+  linesOf(journal).filter(([first]) => first === name).length;
+
+function recordedSteps(dataDir: string): string[] {
+  const rows = new DatabaseSync(path.join(dataDir, "state.sqlite"), { timeout: 5_000 });
+  try {
+    return rows
+      .prepare("SELECT name FROM step WHERE kind = 'step' AND state = 'done'")
+      .all()
+      .map(({ name }) => String(name).replace(" ", "-"));
+  } finally {
+    rows.close();
+  }
+}
+
+describe("a task of ten steps and a question", () => {
+  it("killed at 30 random moments ends right, and no recorded step, no question and no answer is lost or done again", async () => {
+    const { tasks, dataDir, journal } = await openWatcher();
+    const stepMs = 60;
+    const { task } = await tasks.start(me, { kind: "ten-steps", args: { stepMs } });
+    const { taskId } = task;
+    const recordedWith = new Map<string, number>();
+    const questions = new Set<string>();
+    let kills = 0;
+    let answeredAt: number | null = null;
+    while (kills < 30) {
+      const worker = await startWorker(dataDir, journal);
+      // So that the kills spread over the whole run: longer lives while it is behind, and shorter ones while ahead.
+      const ahead = recordedWith.size / 11 > kills / 30;
+      await sleep(Math.random() * (ahead ? stepMs * 0.9 : stepMs * 4));
+      const now = await tasks.get(me, taskId);
+      for (const { id } of now.inputRequests) questions.add(id);
+      if (now.status === "input_required" && kills > 8) {
+        // The answer is given, and the process dies at once.
+        await tasks.respond(me, taskId, null, { action: "accept", value: "yes" });
+        answeredAt = kills;
+      }
+      await worker.kill();
+      kills += 1;
+      for (const name of recordedSteps(dataDir)) {
+        const runs = timesRun(journal, name);
+        // Recorded before: it has not run since.
+        expect(runs).toBe(recordedWith.get(name) ?? runs);
+        recordedWith.set(name, runs);
+      }
+    }
+    const last = await startWorker(dataDir, journal);
+    if (answeredAt === null) {
+      for (const { id } of (await asking(tasks, taskId)).inputRequests) questions.add(id);
+      await tasks.respond(me, taskId, null, { action: "accept", value: "yes" });
+    }
+    expect(await ended(tasks, taskId)).toMatchObject({
+      status: "completed",
+      result: { answer: "yes", squares: [1, 4, 9, 16, 25, 36, 49, 64, 81, 100] },
+    });
+    await last.kill();
+    expect(questions.size).toBe(1);
+    const lines = linesOf(journal);
+    // Each kill costs the step in flight one more run, and each run of a step had the one key of that step.
+    expect(lines.length).toBeLessThanOrEqual(10 + kills);
+    for (let n = 1; n <= 10; n += 1) {
+      const keys = lines.filter(([name]) => name === `step-${n}`).map(([, key]) => key);
+      expect(new Set(keys).size).toBe(1);
+      expect(keys.length).toBe(recordedWith.get(`step-${n}`) ?? keys.length);
+    }
+  });
+
+  it("is taken over within 5 s by a living process when the one that runs it is killed", async () => {
+    const { tasks, dataDir, journal } = await openWatcher();
+    const first = await startWorker(dataDir, journal);
+    const { task } = await tasks.start(me, { kind: "ten-steps", args: { stepMs: 100 } });
+    await waitUntil(() => timesRun(journal, "step-2") === 1);
+    // It has nothing to do as long as the first one lives.
+    await startWorker(dataDir, journal);
+    await waitUntil(() => timesRun(journal, "step-4") >= 1);
+    await first.kill();
+    const before = linesOf(journal).length;
+    await waitUntil(() => linesOf(journal).length > before, 5_000);
+    await asking(tasks, task.taskId);
+    await tasks.respond(me, task.taskId, null, { action: "accept", value: "no" });
+    expect(await ended(tasks, task.taskId)).toMatchObject({ status: "completed", result: { answer: "no" } });
+    expect(linesOf(journal).length).toBeLessThanOrEqual(11);
+  });
+});
+
+describe("several processes", () => {
+  it("that claim 2,000 tasks at once run each exactly once", async () => {
+    const { tasks, dataDir, journal } = await openWatcher();
+    const ids = new Set<string>();
+    await Promise.all(
+      Array.from({ length: 2_000 }, async (_, n) => {
+        const { task } = await tasks.start(`principal ${n % 20}`, { kind: "once", args: n });
+        ids.add(task.taskId);
+      }),
+    );
+    const workers = await Promise.all([startWorker(dataDir, journal), startWorker(dataDir, journal)]);
+    await waitUntil(async () => {
+      for (let n = 0; n < 20; n += 1) {
+        const open = await tasks.list(`principal ${n}`, { status: "working", limit: 1, cursor: null });
+        if (open.tasks.length > 0) return false;
+      }
+      return true;
+    }, 40_000);
+    const lines = linesOf(journal);
+    const begun = lines.filter(([what]) => what === "begin");
+    expect(begun).toHaveLength(2_000);
+    expect(new Set(begun.map(([, id]) => id))).toEqual(ids);
+    expect(lines.filter(([what]) => what === "end")).toHaveLength(2_000);
+    expect(new Set(begun.map(([, , pid]) => Number(pid)))).toEqual(new Set(workers.map(({ pid }) => pid)));
+    for (let n = 0; n < 20; n += 1) {
+      const done = await tasks.list(`principal ${n}`, { status: "completed", limit: 1_000, cursor: null });
+      expect(done.tasks).toHaveLength(100);
+    }
+  });
+
+  it("of which one is stopped past its lease go on without it, and it changes nothing when it comes back", async () => {
+    const { tasks, dataDir, journal } = await openWatcher();
+    const paused = await startWorker(dataDir, journal);
+    const until = path.join(dataDir, "go");
+    const { task } = await tasks.start(me, { kind: "held", args: { until } });
+    await waitUntil(() => timesRun(journal, "slow") === 1);
+    paused.signal("SIGSTOP");
+    const other = await startWorker(dataDir, journal);
+    await waitUntil(() => timesRun(journal, "slow") === 2);
+    writeFileSync(until, "");
+    const done = await ended(tasks, task.taskId);
+    expect(done).toMatchObject({ status: "completed", result: { by: other.pid } });
+    paused.signal("SIGCONT");
+    await waitUntil(() => timesRun(journal, "aborted") === 1);
+    // A moment for whatever it would still do.
+    await sleep(500);
+    expect(await tasks.get(me, task.taskId)).toEqual(done);
+    const lines = linesOf(journal);
+    expect(lines.filter(([what]) => what === "aborted")).toEqual([["aborted", String(paused.pid), "lost"]]);
+    expect(timesRun(journal, "quick")).toBe(1);
+    expect(lines.filter(([what]) => what === "last")).toEqual([["last", String(other.pid)]]);
+    expect(new Set(lines.filter(([what]) => what === "slow").map(([, , key]) => key)).size).toBe(1);
+  });
+});

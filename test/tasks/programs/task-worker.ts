@@ -1,0 +1,86 @@
+/**
+ * A process with handlers, to be killed and stopped by tests. Arguments: the data folder, and a file that every handler appends to what
+ * it does. Says `ready` once it takes tasks; ends when its standard input does.
+ */
+import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openStore } from "../../../src/store/open-store.ts";
+import type { JsonValue } from "../../../src/tasks/engine.ts";
+
+const [dataDir = "", journal = ""] = process.argv.slice(2);
+const note = (...words: readonly (string | number)[]): void =>
+  appendFileSync(journal, `${words.join(" ")}\n`);
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+const store = await openStore({
+  dataDir,
+  fsync: "never",
+  limits: {
+    maxFileBytes: 2 ** 40,
+    inlineChunkBytes: 262_144,
+    inlineFileBytes: 4_194_304,
+    uploadTtlMs: 86_400_000,
+    fileTtlMs: null,
+    downloadTtlMs: 3_600_000,
+  },
+  quota: { maxBytes: null, maxFiles: null },
+  minFreeBytes: 0,
+  log: ({ level, event, ...rest }) => {
+    if (level === "error") process.stderr.write(`${event} ${JSON.stringify(rest)}\n`);
+  },
+});
+const { tasks } = store;
+
+/** Ten steps with a question in the middle; each step notes its name and key, and takes a moment. */
+tasks.register({
+  kind: "ten-steps",
+  restart: "whole",
+  handler: async (args, context) => {
+    const { stepMs } = args as { stepMs: number };
+    const step = (n: number) =>
+      context.step(`step ${n}`, async ({ key }) => {
+        note(`step-${n}`, key);
+        await sleep(stepMs);
+        return n * n;
+      });
+    const squares: number[] = [];
+    for (let n = 1; n <= 5; n += 1) squares.push(await step(n));
+    const answer = await context.needInput({ prompt: "Go on?", choices: ["yes", "no"] });
+    for (let n = 6; n <= 10; n += 1) squares.push(await step(n));
+    return { answer, squares };
+  },
+});
+
+/** Notes its begin and its end. */
+tasks.register({
+  kind: "once",
+  handler: async (_args, context) => {
+    note("begin", context.taskId, process.pid);
+    await context.step("work", () => sleep(1).then(() => {}));
+    note("end", context.taskId, process.pid);
+    return process.pid;
+  },
+});
+
+/** Its first step is quick; its second lasts until a file is there. */
+tasks.register({
+  kind: "held",
+  handler: async (args: JsonValue, context) => {
+    const { until } = args as { until: string };
+    context.signal.addEventListener("abort", () =>
+      note("aborted", process.pid, context.signal.reason.reason),
+    );
+    await context.step("quick", () => note("quick", process.pid));
+    const by = await context.step("slow", async ({ key }) => {
+      note("slow", process.pid, key);
+      while (!existsSync(until)) await sleep(20);
+      return process.pid;
+    });
+    await context.step("last", () => note("last", process.pid));
+    return { by };
+  },
+});
+
+process.stdin.resume();
+process.stdin.once("end", () => void store.close().then(() => process.exit(0)));
+say("ready");
