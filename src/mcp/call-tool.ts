@@ -3,6 +3,7 @@
  * failure become results that say the same as text and as structured content. Never throws.
  */
 import { asTransferError, TransferError, toEnvelope } from "../errors.ts";
+import type { Task } from "../tasks/engine.ts";
 import { checkArguments } from "./arguments.ts";
 import { withRepair } from "./repair.ts";
 import type { ResourceLink, ToolContext, ToolDefinition } from "./tool-definition.ts";
@@ -30,13 +31,42 @@ export async function callTool(
     const { nextStep, ...told } = facts;
     return toResult({ ...told, ...(ignored.length > 0 && { ignoredArguments: ignored }), nextStep }, links);
   } catch (thrown) {
-    const error = asTransferError(thrown);
-    if (error.code === "internal_error") onFault(error, tool.name);
-    return { ...toResult(toEnvelope(withRepair(error, tool.name, given), context.requestId)), isError: true };
+    return errorResult(failureOf(thrown, tool, given, onFault), context.requestId);
   }
 }
 
-function toResult(
+/** Begins the task of a tool that has one. The error is what the envelope of `callTool` would hold. */
+export async function startTask(
+  tool: ToolDefinition & Pick<Required<ToolDefinition>, "starts">,
+  given: unknown,
+  context: ToolContext,
+  ttlMs: number | null,
+  onFault: (error: TransferError, tool: string) => void,
+): Promise<{ readonly task: Task } | { readonly error: TransferError }> {
+  try {
+    const { args } = checkArguments(tool.inputSchema, given);
+    return { task: await withinTime(tool.starts(args, context, ttlMs)) };
+  } catch (thrown) {
+    return { error: failureOf(thrown, tool, given, onFault) };
+  }
+}
+
+function failureOf(
+  thrown: unknown,
+  tool: ToolDefinition,
+  given: unknown,
+  onFault: (error: TransferError, tool: string) => void,
+): TransferError {
+  const error = asTransferError(thrown);
+  if (error.code === "internal_error") onFault(error, tool.name);
+  return withRepair(error, tool.name, given);
+}
+
+export function errorResult(error: TransferError, requestId: string): ToolResult {
+  return { ...toResult(toEnvelope(error, requestId)), isError: true };
+}
+
+export function toResult(
   facts: { readonly [fact: string]: unknown },
   links: readonly ResourceLink[] = [],
 ): ToolResult {

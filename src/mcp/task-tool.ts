@@ -4,9 +4,9 @@
  */
 import type * as z from "zod";
 import type { JsonValue, Task } from "../tasks/engine.ts";
+import { tasksOf } from "./task-facts.ts";
 import { taskOutputSchema } from "./task-output.ts";
-import { renderStart } from "./task-result.ts";
-import { tasksOf } from "./tasks-of.ts";
+import { renderTask } from "./task-result.ts";
 import type { ToolAnnotations, ToolContext, ToolDefinition } from "./tool-definition.ts";
 
 export interface TaskToolDefinition<Input extends z.ZodObject = z.ZodObject> {
@@ -67,7 +67,7 @@ export function defineTaskTool<Input extends z.ZodObject>(
     starts,
     async handler(args, context) {
       const task = await starts(args, context);
-      const { nextStep, ...facts } = await renderStart(task, context);
+      const { nextStep, ...facts } = await renderTask(task, context);
       const sentence = tool.describeStart?.(args, task);
       return {
         facts: { ...facts, nextStep: sentence === undefined ? nextStep : `${sentence} ${nextStep}` },

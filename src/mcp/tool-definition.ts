@@ -3,6 +3,7 @@
  * get arguments that were checked, answer with facts, and throw `TransferError`; `call-tool.ts` makes results of both.
  */
 import type * as z from "zod";
+import type { Task, TaskEngine } from "../tasks/engine.ts";
 import type { TransferEngine } from "../transfer/engine.ts";
 import type { Links } from "../transfer/links.ts";
 
@@ -14,6 +15,8 @@ export interface ToolContext {
   readonly requestId: string;
   readonly engine: TransferEngine;
   readonly links: Links;
+  /** Left out where the server offers no tasks, and so no tool that needs them. */
+  readonly tasks?: TaskEngine;
 }
 
 /** All four are always given: the defaults of the specification would call a reading tool destructive. */
@@ -59,6 +62,11 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly outputSchema: z.ZodObject;
   /** Answers within 45 s. Throws `TransferError`. */
   handler(args: z.output<Input>, context: ToolContext): Promise<ToolAnswer>;
+  /**
+   * Only of a tool whose work is a task: begins it for a face that hands out the task itself. `handler` begins the same task and
+   * tells of it. `ttlMs`: how long the caller wants the ended task kept; null leaves it to the server.
+   */
+  starts?(args: z.output<Input>, context: ToolContext, ttlMs: number | null): Promise<Task>;
 }
 
 /** Gives the handler the types of its arguments. */

@@ -538,7 +538,10 @@ function checksumsOf({ checksums = [], lateChecksum = null }: AppendRequest): Bo
 }
 
 /** A digest of the whole that comes with this request may not contradict one that came before. */
-function checkDeclared({ declaredSha256, offset }: UploadRecord, { declareSha256 = null }: AppendRequest): void {
+function checkDeclared(
+  { declaredSha256, offset }: UploadRecord,
+  { declareSha256 = null }: AppendRequest,
+): void {
   if (declareSha256 === null || declaredSha256 === null || declareSha256 === declaredSha256) return;
   throw new TransferError("invalid_param", "Another sha256 was announced for this upload before.", {
     param: "sha256",

@@ -8,7 +8,7 @@ import type { Log } from "../log.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { TransferLimits } from "./engine.ts";
 import { newBlobName } from "./identifiers.ts";
-import type { UploadRecord } from "./records.ts";
+import type { SegmentRecord, UploadRecord } from "./records.ts";
 import type { Liveness, TransferState } from "./state-store.ts";
 import { StoredBytes } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
@@ -165,23 +165,31 @@ export class Completion {
   }
 
   async #compactNow(upload: UploadRecord, above: number): Promise<void> {
-    const { state, blobs, follower } = this.#parts;
+    const { state } = this.#parts;
     const segments = await state.segments(upload.handle);
     if (segments.length <= above || this.#closed) return;
     const name = newBlobName(upload.handle);
     await state.announceBlob(name);
+    // Announced, it is garbage that nothing names yet: it must not be as old as garbage gets before it is finished.
+    const announcing = setInterval(() => state.announceBlob(name).catch(() => {}), announceAgainMs);
+    try {
+      await this.#copyInto(name, upload, segments);
+      if (!this.#closed)
+        await state.replaceSegments(upload.handle, upload.generation, { blob: name, length: upload.offset });
+    } finally {
+      clearInterval(announcing);
+    }
+  }
+
+  /** Writes the segments one after the other into one blob, and makes sure that it is the file. */
+  async #copyInto(name: string, upload: UploadRecord, segments: readonly SegmentRecord[]): Promise<void> {
+    const { blobs, follower } = this.#parts;
     const source = new StoredBytes(blobs, segments);
     const target = await blobs.create(name);
     try {
       const piece = Buffer.allocUnsafeSlow(copyBytes);
-      let announcedAt = performance.now();
       for (let position = 0; position < upload.offset; ) {
         if (this.#closed) return;
-        if (performance.now() - announcedAt > announceAgainMs) {
-          // Announced, it is garbage that nothing names yet: it must not be an hour old before it is finished.
-          announcedAt = performance.now();
-          await state.announceBlob(name);
-        }
         const got = await source.read(piece, position);
         await target.write([piece.subarray(0, got)], position);
         position += got;
@@ -198,9 +206,7 @@ export class Completion {
       follower.advance(key, path, 0, upload.offset);
       const { hex } = await follower.digest(key).finally(() => follower.drop(key));
       if (hex !== upload.sha256) throw new Error("the copy has another digest than the upload");
-      await state.announceBlob(name);
     }
-    await state.replaceSegments(upload.handle, upload.generation, { blob: name, length: upload.offset });
   }
 }
 

@@ -42,7 +42,9 @@ export async function concatenateUploads(
     ttlMs: limits.uploadTtlMs,
     ticket: { hash: ticketHash(ticket), kind: "upload", ttlMs: null },
     owner: liveness.processId,
-    argumentsHash: createHash("sha256").update(JSON.stringify([metadata, sha256])).digest("hex"),
+    argumentsHash: createHash("sha256")
+      .update(JSON.stringify([metadata, sha256]))
+      .digest("hex"),
   });
   if (outcome.kind !== "created" && outcome.kind !== "existing") throw refusal(outcome, limits);
   const { upload, now } = outcome;
@@ -78,10 +80,14 @@ function refusal(
     case "expired":
       return expired(outcome.upload);
     case "not_partial":
-      return new TransferError("invalid_param", `Upload ${outcome.index + 1} of the list is no partial upload.`, {
-        param: "Upload-Concat",
-        recoveryHint: "List only uploads that were created with 'Upload-Concat: partial'.",
-      });
+      return new TransferError(
+        "invalid_param",
+        `Upload ${outcome.index + 1} of the list is no partial upload.`,
+        {
+          param: "Upload-Concat",
+          recoveryHint: "List only uploads that were created with 'Upload-Concat: partial'.",
+        },
+      );
     case "unfinished": {
       const { offset, sizeBytes } = outcome.upload;
       return new TransferError(

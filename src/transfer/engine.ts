@@ -46,7 +46,8 @@ export interface CreateRequest {
 }
 
 /** What a final upload is made of, and what is said of it. */
-export interface ConcatenateRequest extends Pick<CreateRequest, "filename" | "contentType" | "metadata" | "sha256"> {
+export interface ConcatenateRequest
+  extends Pick<CreateRequest, "filename" | "contentType" | "metadata" | "sha256"> {
   /** Upload tickets of finished partial uploads, in the order of the bytes. */
   readonly tickets: readonly string[];
   /** `Upload-Concat` byte for byte as it was received. */

@@ -14,8 +14,8 @@ import { CreatedButFailed } from "./created-but-failed.ts";
 import type {
   Appended,
   AppendRequest,
-  Created,
   ConcatenateRequest,
+  Created,
   CreateRequest,
   ListPage,
   OpenFile,

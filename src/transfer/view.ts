@@ -44,7 +44,8 @@ export function finalUpload(upload: UploadRecord): TransferError {
   return new TransferError("final_upload", "The upload was made of partial uploads: it takes no bytes.", {
     about: { handle: upload.handle, status: upload.status },
     ...(upload.status === "mismatch" && {
-      recoveryHint: "Call upload_resume for a new URL and send the whole file from offset 0 under the same handle.",
+      recoveryHint:
+        "Call upload_resume for a new URL and send the whole file from offset 0 under the same handle.",
       repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
     }),
   });

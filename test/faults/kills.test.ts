@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import { program } from "../support/client-programs.ts";
 import { connect, type Facts, facts } from "../support/mcp-server.ts";
 import {
   answerOrNone,
@@ -18,7 +19,7 @@ import {
 } from "../support/plain-http.ts";
 import { Sample } from "../support/sample.ts";
 import { type Seeded, seeded } from "../support/seeded.ts";
-import { useServer } from "../support/server-process.ts";
+import { binary, useServer } from "../support/server-process.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const running = useServer();
@@ -222,6 +223,10 @@ test(`after each of ${kills} kills every acknowledged byte and every acknowledge
     const small = known.get(handle);
     if (small !== undefined) expect(sha256).toBe(small.sample.sha256);
   }
+  const verified = await program(process.execPath, [
+    ...[binary, "verify", "--json", "--data-dir", running.server.dataDir],
+  ]);
+  expect(verified).toMatchObject({ status: 0 });
   console.info(
     `${all.length} small uploads and ${large.sample.sizeBytes / mebibyte} MiB came through ${kills} kills`,
   );

@@ -92,26 +92,25 @@ describe("a task of ten steps and a question", () => {
       expect(keys.length).toBe(recordedWith.get(`step-${n}`) ?? keys.length);
     }
   });
-
-  it("is taken over within 5 s by a living process when the one that runs it is killed", async () => {
-    const { tasks, dataDir, journal } = await openWatcher();
-    const first = await startWorker(dataDir, journal);
-    const { task } = await tasks.start(me, { kind: "ten-steps", args: { stepMs: 100 } });
-    await waitUntil(() => timesRun(journal, "step-2") === 1);
-    // It has nothing to do as long as the first one lives.
-    await startWorker(dataDir, journal);
-    await waitUntil(() => timesRun(journal, "step-4") >= 1);
-    await first.kill();
-    const before = linesOf(journal).length;
-    await waitUntil(() => linesOf(journal).length > before, 5_000);
-    await asking(tasks, task.taskId);
-    await tasks.respond(me, task.taskId, null, { action: "accept", value: "no" });
-    expect(await ended(tasks, task.taskId)).toMatchObject({ status: "completed", result: { answer: "no" } });
-    expect(linesOf(journal).length).toBeLessThanOrEqual(11);
-  });
 });
 
 describe("several processes", () => {
+  it("of which one is killed go on with its task within 5 s, and the step in flight runs once more with its key", async () => {
+    const { tasks, dataDir, journal } = await openWatcher();
+    const workers = await Promise.all([startWorker(dataDir, journal), startWorker(dataDir, journal)]);
+    const until = path.join(dataDir, "go");
+    const { task } = await tasks.start(me, { kind: "held", args: { until } });
+    await waitUntil(() => timesRun(journal, "slow") === 1);
+    const runner = Number(linesOf(journal).find(([what]) => what === "slow")?.[1]);
+    await workers.find(({ pid }) => pid === runner)?.kill();
+    await waitUntil(() => timesRun(journal, "slow") === 2, 5_000);
+    writeFileSync(until, "");
+    const other = workers.find(({ pid }) => pid !== runner)?.pid;
+    expect(await ended(tasks, task.taskId)).toMatchObject({ status: "completed", result: { by: other } });
+    expect(timesRun(journal, "quick")).toBe(1);
+    expect(new Set(linesOf(journal).flatMap(([what, , key]) => (what === "slow" ? [key] : []))).size).toBe(1);
+  });
+
   it("that claim 2,000 tasks at once run each exactly once", async () => {
     const { tasks, dataDir, journal } = await openWatcher();
     const ids = new Set<string>();
