@@ -1,8 +1,8 @@
 /** The clients, each in a process of its own, and how they are told what to do. */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import type { RequestPlan, RequestResult } from "./client/request-plan.ts";
 import { adopt } from "./workspace.ts";
 
@@ -29,7 +29,8 @@ export interface BodyResult {
 /** Its standard library is all that is needed; the system's own starts without a detour through version managers. */
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
-const script = (name: string): string => join(import.meta.dirname, "client", name);
+const bodiesScript = fileURLToPath(new URL("./client/bodies.py", import.meta.url));
+const requestsScript = fileURLToPath(new URL("./client/requests.ts", import.meta.url));
 
 /** Runs a program to its end, with a job on its stdin and a result on its stdout, both JSON. */
 export async function runProgram(command: string, args: readonly string[], job: unknown): Promise<unknown> {
@@ -50,9 +51,9 @@ export async function sendBodies(
   port: number,
   connections: readonly (readonly BodyRequest[])[],
 ): Promise<BodyResult> {
-  return (await runProgram(python, [script("bodies.py")], { port, connections })) as BodyResult;
+  return (await runProgram(python, [bodiesScript], { port, connections })) as BodyResult;
 }
 
 export async function sendRequests(plan: RequestPlan): Promise<RequestResult> {
-  return (await runProgram(process.execPath, [script("requests.ts")], plan)) as RequestResult;
+  return (await runProgram(process.execPath, [requestsScript], plan)) as RequestResult;
 }

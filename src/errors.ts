@@ -213,7 +213,11 @@ export interface TransferErrorOptions {
   /** The upload that the error is about, for answers on its own URL: told in header fields only. */
   readonly about?: { readonly handle: string; readonly status: string };
   /** Replaces `type` and `title` of the problem document where a specification has defined them; `members` are its own ones. */
-  readonly problem?: { readonly type: string; readonly title: string; readonly members?: Readonly<Record<string, unknown>> };
+  readonly problem?: {
+    readonly type: string;
+    readonly title: string;
+    readonly members?: Readonly<Record<string, unknown>>;
+  };
   /** Kept for the log, never shown. */
   readonly cause?: unknown;
 }

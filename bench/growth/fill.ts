@@ -27,7 +27,7 @@ export interface FilledStore {
   readonly receivingPaths: readonly string[];
 }
 
-export const receivingBytes = 2 ** 30;
+const receivingBytes = 2 ** 30;
 /** One of so many is still receiving. */
 const receivingEach = 5;
 /** The same number for every size, so that what is done to them is the same work. */
@@ -39,7 +39,7 @@ export const databaseOf = (dir: string): string => join(dir, "data", "state.sqli
 
 /** Makes the schema, and the two uploads that serve as patterns. */
 async function makePatterns(dir: string, root: string, source: Source): Promise<void> {
-  const server = await startServer(serverKinds.b, root, { dir, keep: true });
+  const server = await startServer(serverKinds.a, root, { dir, keep: true });
   if (server === null) throw new Error("Longshore cannot be started");
   const send = { kind: "file", path: source.path, offset: 0, bytes: 1_024 } as const;
   await sendBodies(server.port, [[{ head: createWithHead(1_024), send }]]);

@@ -1,5 +1,6 @@
 /** `npm run bench -- growth`: the time of each operation on stores of different size, and its ratio to that on the smallest. */
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { runProgram, sendRequests } from "../client.ts";
 import { createHead, headHead, patchHead } from "../http-text.ts";
@@ -75,7 +76,7 @@ async function timeRequests(subject: Subject, turns: number, body: string): Prom
 
 async function probeStore({ dir }: FilledStore): Promise<Times> {
   const dataDir = join(databaseOf(dir), "..");
-  const probe = join(import.meta.dirname, "store-probe.ts");
+  const probe = fileURLToPath(new URL("./store-probe.ts", import.meta.url));
   return probeResult.parse(await runProgram(process.execPath, [probe, dataDir], null));
 }
 

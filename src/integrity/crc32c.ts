@@ -16,8 +16,7 @@ function makeTables(): readonly [T, T, T, T, T, T, T, T] {
     }
     return remainder;
   });
-  const after = (table: T): T =>
-    table.map((remainder) => (first[remainder & 255] ?? 0) ^ (remainder >>> 8));
+  const after = (table: T): T => table.map((remainder) => (first[remainder & 255] ?? 0) ^ (remainder >>> 8));
   const second = after(first);
   const third = after(second);
   const fourth = after(third);

@@ -9,18 +9,30 @@ import { randomUUID } from "node:crypto";
 import { createMcpHandler, type Implementation, isJsonContentType } from "@modelcontextprotocol/server";
 import { asTransferError, TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import type { TaskEngine } from "../tasks/engine.ts";
 import type { TransferEngine } from "../transfer/engine.ts";
 import type { Links } from "../transfer/links.ts";
 import { CallScope } from "./call-scope.ts";
-import { callTool } from "./call-tool.ts";
 import { readJson, refusal } from "./json-rpc.ts";
 import { createRequestGuards } from "./request-guards.ts";
+import type { ProtocolTool } from "./served.ts";
+import { createTaskStreams, taskListenOf } from "./task-notifications.ts";
+import type { ToolContext, ToolDefinition } from "./tool-definition.ts";
 import { toolServerFactory } from "./tool-server.ts";
+import { durableTaskTools } from "./tools/durable-task-tools.ts";
 import { fileTools } from "./tools/file-tools.ts";
 
 export interface McpEndpointOptions {
   readonly engine: TransferEngine;
+  /** Where it is given, tasks are offered: by tools, by the extension of 2026-07-28 and by the core tasks of 2025-11-25. */
+  readonly tasks?: TaskEngine;
+  /** Offered between the tools for files and those for tasks. */
+  readonly moreTools?: readonly ToolDefinition[];
+  /** Offered behind all others. */
+  readonly protocolTools?: readonly ProtocolTool[];
   readonly links: Links;
+  /** Whether `principalOf` tells callers apart. Where it does not, nobody is shown a list of tasks by the protocol. */
+  readonly separateCallers?: boolean;
   /** Who is calling. Throws `TransferError` (`unauthorized`, `forbidden`) where nobody may. */
   readonly principalOf: (request: Request) => Promise<string> | string;
   /** Host names (without port) to answer to, besides loopback names and that of the public URL. */
@@ -43,16 +55,27 @@ export interface McpEndpoint {
 interface Caller {
   readonly principal: string;
   readonly requestId: string;
+  /** Once the SDK has taken the request for one of this era. */
+  era?: "legacy" | "modern";
 }
 
 /** Beside the base64 of a whole inline file, so that a chunk far too large still gets its envelope. */
 const messageBytes = 1 << 20;
 
 export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
-  const { engine, links, principalOf, log, serverInfo, requestIdOf = () => randomUUID() } = options;
+  const { engine, tasks, links, principalOf, log, serverInfo, requestIdOf = () => randomUUID() } = options;
+  const { moreTools = [], protocolTools = [], separateCallers = false } = options;
   const guards = createRequestGuards({ ...options, publicUrl: links.publicUrl });
   const maxBodyBytes = messageBytes + Math.ceil(engine.limits.inlineFileBytes / 3) * 4;
-  const buildServer = toolServerFactory({ serverInfo, tools: fileTools });
+  const buildServer = toolServerFactory({
+    serverInfo,
+    tools: [...fileTools, ...moreTools, ...(tasks === undefined ? [] : durableTaskTools)],
+    protocolTools,
+    tasks: tasks !== undefined,
+    separateCallers,
+    connection: "request",
+  });
+  const taskStreams = createTaskStreams(serverInfo);
   const calls = new CallScope();
   /** By the request that the SDK hands back when it wants a server for it. */
   const callers = new WeakMap<Request, Caller>();
@@ -60,22 +83,28 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
   const fault = (requestId: string, error: TransferError, more: { tool?: string } = {}) =>
     log({ level: "error", event: "mcp.fault", requestId, ...more, error: error.cause ?? error });
 
+  const contextFor = (caller: Caller, signal: AbortSignal): ToolContext => ({
+    principal: caller.principal,
+    requestId: caller.requestId,
+    engine,
+    links,
+    ...(tasks !== undefined && { tasks }),
+    get signal() {
+      return calls.signal(signal);
+    },
+  });
+
   const handler = createMcpHandler(
-    ({ requestInfo }) => {
+    ({ era, requestInfo }) => {
       const caller = requestInfo === undefined ? undefined : callers.get(requestInfo);
       if (caller === undefined) throw new Error("a server was wanted for a request of unknown origin");
-      return buildServer((tool, given, { mcpReq }) => {
-        const context = {
-          ...caller,
-          engine,
-          links,
-          get signal() {
-            return calls.signal(mcpReq.signal);
-          },
-        };
-        return calls.run(() =>
-          callTool(tool, given, context, (error) => fault(caller.requestId, error, { tool: tool.name })),
-        );
+      caller.era = era;
+      return buildServer({
+        era,
+        mcpMethod: requestInfo?.headers.get("mcp-method") ?? null,
+        contextOf: ({ mcpReq }) => contextFor(caller, mcpReq.signal),
+        run: (call) => calls.run(call),
+        onFault: (error, tool) => fault(caller.requestId, error, tool === undefined ? {} : { tool }),
       });
     },
     {
@@ -86,10 +115,12 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
   async function serve(request: Request): Promise<Response> {
     if (request.method === "OPTIONS") return guards.preflight(request);
     const requestId = requestIdOf(request);
+    let caller: Caller;
     try {
       if (closed)
         throw new TransferError("storage_unavailable", "The server is stopping.", { retryAfterSeconds: 5 });
-      callers.set(request, { principal: await principalOf(request), requestId });
+      caller = { principal: await principalOf(request), requestId };
+      callers.set(request, caller);
     } catch (thrown) {
       const error = asTransferError(thrown);
       if (error.code === "internal_error") fault(requestId, error);
@@ -99,7 +130,13 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
     if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
       return handler.fetch(request);
     const body = await readJson(request, maxBodyBytes);
-    return body instanceof Response ? body : handler.fetch(request, { parsedBody: body.json });
+    if (body instanceof Response) return body;
+    const response = await handler.fetch(request, { parsedBody: body.json });
+    const listen = tasks === undefined || caller.era !== "modern" ? null : taskListenOf(body.json);
+    // What the SDK refuses stays refused.
+    if (listen === null || response.headers.get("content-type") !== "text/event-stream") return response;
+    await response.body?.cancel();
+    return taskStreams.open(listen, contextFor(caller, request.signal));
   }
 
   return {
@@ -116,6 +153,7 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
     },
     async close() {
       closed = true;
+      taskStreams.close();
       await calls.close();
       await handler.close();
     },

@@ -8,17 +8,19 @@ export interface TaskFacts {
   readonly kind: string;
   readonly status: TaskStatus;
   readonly progress?: { readonly message: string; readonly fraction?: number };
-  readonly inputRequest?: {
-    readonly id: string;
-    readonly prompt: string;
-    readonly choices?: readonly string[];
-    readonly schema?: unknown;
-  };
+  readonly inputRequest?: QuestionFacts;
   readonly error?: Task["error"];
   readonly cancelRequested?: true;
   readonly pollIntervalMs: number;
   readonly createdAt: string;
   readonly expiresAt?: string;
+}
+
+interface QuestionFacts {
+  readonly id: string;
+  readonly prompt: string;
+  readonly choices?: readonly string[];
+  readonly schema?: unknown;
 }
 
 /** @throws Error where the server was built without tasks: its tools are not listed then. */
@@ -49,7 +51,7 @@ export function taskFacts(task: Task): TaskFacts {
   };
 }
 
-function questionFacts({ id, prompt, choices, schema }: InputRequest): TaskFacts["inputRequest"] {
+function questionFacts({ id, prompt, choices, schema }: InputRequest): QuestionFacts {
   return { id, prompt, ...(choices !== null && { choices }), ...(schema !== null && { schema }) };
 }
 

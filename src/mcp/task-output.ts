@@ -13,8 +13,7 @@ const inputRequest = z
 
 /** `resultSchema`: members of the result, where it is an object; any JSON where it is left out. */
 export function taskOutputSchema(resultSchema?: z.ZodRawShape): z.ZodObject {
-  const result =
-    resultSchema === undefined ? z.unknown().optional() : z.looseObject(resultSchema).optional();
+  const result = resultSchema === undefined ? z.unknown().optional() : z.looseObject(resultSchema).optional();
   return outputSchema({
     taskId: text,
     progress,

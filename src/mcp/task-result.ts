@@ -79,7 +79,10 @@ async function storedResult(
     const body = { stream: Readable.from([rest]), lengthBytes: rest.length };
     await engine.appendTo(principal, handle, { offset, body }).catch(async (error: unknown) => {
       // Another call for the same task may be writing the same bytes: that one's file will do.
-      if (!(error instanceof TransferError) || !/^(?:upload_locked|offset_mismatch|not_active)$/.test(error.code))
+      if (
+        !(error instanceof TransferError) ||
+        !/^(?:upload_locked|offset_mismatch|not_active)$/.test(error.code)
+      )
         throw error;
     });
   }

@@ -73,6 +73,7 @@ export async function startServer(config: ServerConfig, logger: Logger): Promise
     const { transfers: engine } = store;
     mcp = createMcpEndpoint({
       engine,
+      tasks: store.tasks,
       links,
       principalOf: () => principal,
       allowedHosts: [],

@@ -31,13 +31,18 @@ export interface Store {
   readonly transfers: TransferEngine;
   readonly tasks: TaskEngine;
   /** What was found of processes that died, and taken over. */
-  readonly recovery: Recovery;
+  readonly recovery: Recovery & {
+    /** Bytes of a commit that a crash had interrupted (or a disk had lost in part), which were left out of the state. */
+    readonly tornLogBytes: number;
+  };
   close(): Promise<void>;
 }
 
 export async function openStore(options: StoreOptions): Promise<Store> {
   const dataDir = path.resolve(options.dataDir);
   const state = await openSqliteState({ dataDir, fsync: options.fsync });
+  const { tornLogBytes } = state;
+  if (tornLogBytes > 0) options.log({ level: "warn", event: "store.log_torn", bytes: tornLogBytes });
   try {
     const blobs = openFileBlobs({ dir: path.join(dataDir, "blobs"), fsync: options.fsync });
     const { transfers, recovery } = await createTransfers({
@@ -63,7 +68,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       dataDir,
       transfers,
       tasks,
-      recovery,
+      recovery: { ...recovery, tornLogBytes },
       async close() {
         // Handlers read and write files, so they end first.
         await tasks.close();

@@ -18,7 +18,7 @@ import type { ClaimedTask, TaskState } from "./state-store.ts";
 
 const signOfLifeMs = 1_000;
 /** A holder silent for longer is stopped or hangs. With a look each second, its tasks go on elsewhere within 5 s. */
-const silentMs = 3_500;
+const silentMs = 3_000;
 const foreignLookMs = 1_000;
 /** However busy the store, other processes' changes are followed up this often at most. */
 const minLookMs = 200;
@@ -59,6 +59,8 @@ export class Dispatcher {
   readonly #kinds = new Map<string, TaskKind>();
   readonly #runs = new Map<string, Run>();
   readonly #waiting = new Set<Run>();
+  /** Last signs of life of other processes, and since when there has been none newer by this process's monotonic clock. */
+  readonly #lastSigns = new Map<string, { readonly seenAt: number; readonly since: number }>();
   readonly #slots: Slots;
   readonly #runParts: RunParts;
   #unsubscribe: (() => void) | null = null;
@@ -117,6 +119,8 @@ export class Dispatcher {
     const kind = this.#kinds.get(task.kind);
     if (kind === undefined) throw new Error(`No handler for tasks of kind '${task.kind}'`);
     const run = new Run(claimed, now, kind, this.#parts.liveness.processId, this.#runParts);
+    // Claimed again before its loss was noticed here.
+    this.#runs.get(run.taskId)?.stop("lost");
     this.#runs.set(run.taskId, run);
     void run.ended.then(() => this.#onEnded(run));
     this.#beat ??= setInterval(() => void this.#signOfLife(), signOfLifeMs).unref();
@@ -265,20 +269,33 @@ export class Dispatcher {
     }
   }
 
+  /**
+   * Silence is measured here, as the time in which no newer sign was seen: a clock that jumps, or a machine that slept, makes nobody silent.
+   */
   async #goneOf(owners: readonly string[]): Promise<string[]> {
-    if (owners.length === 0) return [];
+    if (owners.length === 0) {
+      this.#lastSigns.clear();
+      return [];
+    }
     const { signs, liveness } = this.#parts;
-    const { processes, now } = await signs.processes();
+    const { processes } = await signs.processes();
     const seen = new Map(processes.map(({ id, seenAt }) => [id, seenAt]));
+    for (const id of this.#lastSigns.keys()) if (!seen.has(id)) this.#lastSigns.delete(id);
     const gone: string[] = [];
     for (const owner of owners) {
       if (owner === liveness.processId) continue;
       const seenAt = seen.get(owner);
-      // A sign of life from the future is none: a clock was set back.
-      const silent = seenAt === undefined || Math.abs(now - seenAt) > silentMs;
-      if (silent || (await liveness.isDead(owner))) gone.push(owner);
+      if (seenAt === undefined || this.#isSilent(owner, seenAt) || (await liveness.isDead(owner)))
+        gone.push(owner);
     }
     return gone;
+  }
+
+  #isSilent(owner: string, seenAt: number): boolean {
+    const last = this.#lastSigns.get(owner);
+    if (last?.seenAt === seenAt) return performance.now() - last.since > silentMs;
+    this.#lastSigns.set(owner, { seenAt, since: performance.now() });
+    return false;
   }
 
   async #takeBack(owners: readonly string[]): Promise<void> {

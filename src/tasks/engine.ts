@@ -215,6 +215,10 @@ export interface TaskKind {
   readonly kind: string;
   /** `whole`: a handler with nothing recorded may run again from its start after a crash; otherwise it ends with `task_interrupted`. */
   readonly restart?: "whole";
+  /**
+   * Runs again from its start on a replay, so what it does outside of steps it does again. It must not hold the thread for seconds: a
+   * process that gives no sign of life for 3 s loses its tasks to others.
+   */
   // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return gives void
   readonly handler: (args: JsonValue, context: TaskContext) => Promise<JsonValue | undefined | void>;
 }

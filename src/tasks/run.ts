@@ -429,7 +429,10 @@ export class Run {
   }
 
   #after(ms: number, then: () => void): void {
-    this.#timers.push(setTimeout(then, Math.max(0, Math.min(ms, 2 ** 31 - 1))).unref());
+    // A deadline may be further away than a timer of Node can reach (2^31 ms).
+    const pause = Math.max(0, Math.min(ms, 2 ** 30));
+    const go = (): void => (ms > pause ? this.#after(ms - pause, then) : then());
+    if (!this.#ended) this.#timers.push(setTimeout(go, pause).unref());
   }
 }
 

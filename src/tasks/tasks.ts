@@ -80,22 +80,17 @@ class Tasks implements TaskEngine {
   }
 
   async start(principal: string, request: StartTask): Promise<{ task: Task; created: boolean }> {
-    const { kind, args, idempotencyKey = null } = request;
+    const { kind, idempotencyKey = null } = request;
+    const input = this.#newTask(request);
     const owner = this.#dispatcher.tryReserve(kind, principal);
     let begun = false;
     try {
-      const outcome = await this.#parts.state.createTask({
-        ...this.#newTask(request),
-        principal,
-        kind,
-        owner,
-      });
+      const outcome = await this.#parts.state.createTask({ ...input, principal, kind, owner });
       switch (outcome.kind) {
         case "created":
           if (owner !== null) {
             begun = true;
-            const argsText = JSON.stringify(args);
-            const claimed = { task: outcome.task, args: argsText, ranBefore: false, steps: 0, crashes: 0 };
+            const claimed = { task: outcome.task, args: input.args, ranBefore: false, steps: 0, crashes: 0 };
             this.#dispatcher.begin(claimed, outcome.now);
           } else this.#dispatcher.look();
           return { task: toTask(outcome.task), created: true };

@@ -6,7 +6,7 @@
  * which judges offset and fence in its transaction → bytes to the segment → sync → commit. Nothing before the lease changes anything.
  */
 import { createHash } from "node:crypto";
-import { TransferError } from "../errors.ts";
+import { asTransferError, TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { type ActiveWrite, ActiveWrites, closeQuietly, type HeldSegment } from "./active-writes.ts";
 import type { BlobStore } from "./blob-store.ts";
@@ -261,6 +261,8 @@ export class Appender {
     let named = segment.length;
     let told = segment.length;
     let checkpointing: Promise<void> | null = null;
+    /** Set by the first sync that failed. */
+    let lost: TransferError | null = null;
     let checkpointAt = performance.now();
     const startedAt = performance.now();
 
@@ -316,14 +318,28 @@ export class Appender {
         quota,
       });
     };
-    /** Sync and commit of what is written while more comes. A fault is left to the end of the body, which meets it again. */
+    /**
+     * A sync that fails may drop what it could not write, and the next one of the same file succeeds without it (so does Linux). After
+     * the first failure nothing of this file counts beyond what is committed, whatever a later sync says; the next write has another.
+     */
+    const sync = async (): Promise<void> => {
+      if (lost !== null) throw lost;
+      try {
+        await body.blob?.sync();
+      } catch (error) {
+        lost = asTransferError(error);
+        throw lost;
+      }
+      // The one that ran beside this may have failed meanwhile.
+      if (lost !== null) throw lost;
+    };
+    /** Sync and commit of what is written while more comes. A commit that fails is left to the end of the body, which tries again. */
     const checkpoint = () => {
       const length = segment.length + body.writtenBytes;
       if (atomic || checkpointing !== null || length === committed || body.blob === null) return;
       checkpointAt = performance.now();
       named = length;
-      checkpointing = body.blob
-        .sync()
+      checkpointing = sync()
         .then(() => commit(length, { active: true, sizeBytes: null, status: "receiving", sha256: null }))
         .then(async (outcome) => {
           if (outcome.kind !== "ok") return body.stop();
@@ -333,7 +349,10 @@ export class Appender {
           request.onCommitted?.(current.offset);
           if (!(await this.#hasSpace())) body.refuse(reserveReached());
         })
-        .catch(() => {})
+        .catch(() => {
+          // What comes from here on could not be kept.
+          if (lost !== null) body.refuse(lost);
+        })
         .finally(() => {
           checkpointing = null;
         });
@@ -379,6 +398,7 @@ export class Appender {
         end = "aborted";
       }
       await checkpointing;
+      if (lost !== null) throw lost;
       if (isFull(failure))
         await body.cut(Math.max(named - segment.length, body.writtenBytes - giveBackBytes)).catch(() => {});
       if (atomic && end !== "ended") throw end === "stopped" ? locked(current) : brokenOff(current);
@@ -395,13 +415,13 @@ export class Appender {
           { ...current, offset, sizeBytes },
           whole?.digest("hex") ?? null,
         );
-        const [sha256] = await Promise.all([quick, body.blob?.sync()]);
+        const [sha256] = await Promise.all([quick, sync()]);
         const declared = upload.declaredSha256 ?? request.declareSha256 ?? null;
         const status = sha256 === null ? "verifying" : statusFor(declared, sha256);
         await settle(await commit(length, { active: false, sizeBytes, status, sha256 }), length);
         verifying = status === "verifying";
       } else if (length > committed || request.declareSizeBytes != null || sizeBytes !== upload.sizeBytes) {
-        await body.blob?.sync();
+        await sync();
         const found = reachesEnd ? sizeBytes : null;
         await settle(
           await commit(length, { active: false, sizeBytes: found, status: "receiving", sha256: null }),

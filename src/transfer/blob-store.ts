@@ -5,7 +5,7 @@
  * Promises:
  * - `create` never opens or changes what exists: a name that is there rejects.
  * - After `sync` resolves, every byte written before the call, and the name itself, survive a power cut (with
- *   `fsync: "always"`).
+ *   `fsync: "always"`). After one that rejected, a later one of the same writer promises nothing: the bytes are to be written anew.
  * - A write either lands whole or rejects; after a rejected write the bytes below its position are as they were.
  * - Faults of the medium reject with TransferError `storage_full` (ENOSPC, EDQUOT, EFBIG) or `storage_unavailable` (EIO, EMFILE,
  *   ENFILE, …), with the cause kept for the log.

@@ -6,12 +6,15 @@ import type { BlobStore } from "./blob-store.ts";
 import type { Completion } from "./completion.ts";
 import type { Contention } from "./contention.ts";
 import type { SweepReport } from "./engine.ts";
-import type { Liveness, TransferState } from "./state-store.ts";
+import type { ProcessRecord } from "./records.ts";
+import type { IdlePage, Liveness, TransferState } from "./state-store.ts";
 
 /** Between the first look and the second, and between the last reference to a blob and its removal: a jump of the clock loses nothing. */
 const graceMs = 3_600_000;
 /** Below the reserve of free space, blobs without a reference go after this much already: deleting must be able to make room. */
 const shortGraceMs = 60_000;
+/** What was written so long before a process was last heard of is on the disk, whatever that had promised. */
+const suspectMs = 600_000;
 const batch = 200;
 /** Rounds of `batch` one sweep does at most; the next goes on. */
 const maxRounds = 500;
@@ -21,6 +24,8 @@ export interface Recovery {
   readonly deadProcesses: number;
   /** Uploads whose write a dead process left open. */
   readonly adoptedUploads: number;
+  /** Uploads that nobody was writing and of which bytes were missing: their offset went back to what is there. */
+  readonly tornUploads: number;
   /** Finished uploads whose digest is now being computed here. */
   readonly verificationsTakenOver: number;
 }
@@ -61,16 +66,43 @@ export class Care {
         if (orphans.length < batch) break;
       }
     }
+    const tornUploads = dead.length === 0 ? 0 : await this.#repairIdle(processes, dead);
     // One of this process's own that failed before (an unreadable disk) is tried again too.
     const owners = [...dead, liveness.processId];
     const claimed = (await state.claimVerifications(liveness.processId, owners, batch)).filter(
       (upload) => !completion.isVerifying(upload.handle),
     );
-    for (const upload of claimed) void completion.start(upload);
+    for (const upload of claimed) {
+      // Without its bytes it would never come to an end; with its true offset its client goes on.
+      if (upload.concat !== "whole" || !(await contention.repair(upload))) void completion.start(upload);
+    }
     for (const id of dead) await state.removeProcess(id);
-    const recovery = { deadProcesses: dead.length, adoptedUploads, verificationsTakenOver: claimed.length };
+    const recovery = {
+      deadProcesses: dead.length,
+      adoptedUploads,
+      tornUploads,
+      verificationsTakenOver: claimed.length,
+    };
     if (dead.length > 0 || claimed.length > 0) log({ level: "info", event: "store.recovered", ...recovery });
     return recovery;
+  }
+
+  /**
+   * What dead processes had acknowledged is there, unless the machine died with them and its disk had confirmed a sync that it had not
+   * done. Only the last minutes can be lost that way, so only uploads of that time are looked at: one look at each of their files.
+   */
+  async #repairIdle(processes: readonly ProcessRecord[], dead: readonly string[]): Promise<number> {
+    const { state, contention } = this.#parts;
+    const lastSeen = processes.filter(({ id }) => dead.includes(id)).map(({ seenAt }) => seenAt);
+    const since = Math.min(...lastSeen) - suspectMs;
+    let torn = 0;
+    for (let after: IdlePage["next"] = null; ; ) {
+      const page: IdlePage = await state.idleUploads(dead, since, after, batch);
+      const repaired = await Promise.all(page.uploads.map((upload) => contention.repair(upload)));
+      torn += repaired.filter(Boolean).length;
+      if (page.next === null) return torn;
+      after = page.next;
+    }
   }
 
   sweep(): Promise<SweepReport> {

@@ -62,27 +62,37 @@ export class Contention {
   }
 
   /**
-   * Ends the lease by raising the fence. What the last segment is said to hold is compared with what is there: a file that is
+   * Ends the lease by raising the fence. What the segments are said to hold is compared with what is there: a file that is
    * shorter than its record (a disk that lied about a sync) makes the offset fall back to the truth.
    */
   async adopt(upload: UploadRecord): Promise<void> {
+    await this.#parts.state.adoptOrphan(upload.handle, upload.fence, await this.#tornAt(upload));
+  }
+
+  /** The same for an upload that nobody is writing, which is left alone where all of it is there. True where it was not. */
+  async repair(upload: UploadRecord): Promise<boolean> {
+    // A disk that does not even answer says nothing about how much there is.
+    const offset = await this.#tornAt(upload).catch(() => null);
+    return offset !== null && this.#parts.state.adoptOrphan(upload.handle, upload.fence, offset);
+  }
+
+  /** How many bytes in a row are really there, where that is less than recorded; else null. */
+  async #tornAt(upload: UploadRecord): Promise<number | null> {
     const { state, blobs, log } = this.#parts;
-    const last = (await state.segments(upload.handle)).at(-1);
-    let torn: number | null = null;
-    if (last !== undefined) {
-      const there = (await blobs.stat(last.blob))?.sizeBytes ?? 0;
-      const missing = last.blobOffset + last.length - there;
-      if (missing > 0) {
-        torn = Math.max(0, last.length - missing);
-        log({
-          level: "error",
-          event: "upload.torn",
-          handle: upload.handle,
-          missingBytes: last.length - torn,
-        });
-      }
+    for (const { blob, blobOffset, start, length } of await state.segments(upload.handle)) {
+      const there = ((await blobs.stat(blob))?.sizeBytes ?? 0) - blobOffset;
+      if (there >= length) continue;
+      const offset = start + Math.max(0, there);
+      log({
+        level: "error",
+        event: "upload.torn",
+        handle: upload.handle,
+        offset,
+        missingBytes: upload.offset - offset,
+      });
+      return offset;
     }
-    await state.adoptOrphan(upload.handle, upload.fence, torn);
+    return null;
   }
 
   /** Dead for certain, or silent for longer than a holder ever is. A sign of life from the future is none. */

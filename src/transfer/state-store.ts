@@ -204,6 +204,12 @@ export interface ListQuery {
   readonly after: { readonly createdAt: number; readonly handle: string } | null;
 }
 
+export interface IdlePage {
+  readonly uploads: readonly UploadRecord[];
+  /** Null at the end. */
+  readonly next: { readonly expiresAt: number; readonly id: number } | null;
+}
+
 export type TransferStatusFilter = StoredStatus | "expired";
 
 export interface TransferState {
@@ -289,10 +295,21 @@ export interface TransferState {
     limit: number,
   ): Promise<{ upload: UploadRecord; segment: SegmentRecord | null }[]>;
   /**
-   * Ends an orphan's lease (fence raised, not active). `segmentLength`: what is really there of its last segment where that is
-   * less than committed; the offset falls with it. No effect where the fence has moved on.
+   * Uploads that are `receiving` at an offset above 0 with no active lease, were written last by one of these owners, and not before
+   * `since`; expired ones may be left out. At most `limit` a call; `next` is the `after` of the next one.
    */
-  adoptOrphan(handle: string, fence: number, segmentLength: number | null): Promise<boolean>;
+  idleUploads(
+    owners: readonly string[],
+    since: number,
+    after: IdlePage["next"],
+    limit: number,
+  ): Promise<IdlePage>;
+  /**
+   * Ends an orphan's lease (fence raised, not active). `offset`: how many bytes are really there in a row where these are fewer
+   * than committed; segments are cut or dropped accordingly (their blobs become garbage), and one that was `verifying` is
+   * `receiving` again. False (nothing changed) where the fence has moved on, or where no lease is active and no byte is missing.
+   */
+  adoptOrphan(handle: string, fence: number, offset: number | null): Promise<boolean>;
 
   // --- compaction
   /** Replaces all segments of a complete upload by one; false (nothing changed) where its status or generation is another. Old blobs become garbage. */

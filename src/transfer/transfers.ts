@@ -188,11 +188,14 @@ class Transfers implements TransferEngine {
 
   async head(ticket: string, options: { disturb?: boolean } = {}): Promise<Transfer> {
     let found = await this.#byTicket(ticket, "upload");
-    if (options.disturb !== false && found.upload.status === "receiving" && found.upload.leaseActive) {
-      const { handle } = found.upload;
-      const running = this.#appender.active.get(handle) !== undefined;
-      if (!(running && (await this.#appender.active.end(handle))))
-        await this.#contention.makeWay(found.upload, "end");
+    // A few rounds: behind the writer that was ended another may have come.
+    for (let round = 0; round < 3 && options.disturb !== false; round += 1) {
+      const { upload } = found;
+      // One of this process may be about to take its lease, which the record does not show yet.
+      const running = this.#appender.active.get(upload.handle) !== undefined;
+      if (upload.status !== "receiving" || !(running || upload.leaseActive)) break;
+      const ended = running && (await this.#appender.active.end(upload.handle));
+      if (!ended && upload.leaseActive) await this.#contention.makeWay(upload, "end");
       found = await this.#byTicket(ticket, "upload");
     }
     return toTransfer(found.upload, found.now);

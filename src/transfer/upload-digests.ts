@@ -3,6 +3,7 @@
  * order; whatever breaks that (another process wrote, a write failed after it was told) drops the key, and the next need reads from
  * the start again.
  */
+import { createHash } from "node:crypto";
 import type { DigestFollower, FollowedDigest } from "../integrity/digest-follower.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { SegmentRecord, UploadRecord } from "./records.ts";
@@ -73,6 +74,8 @@ export class UploadDigests {
 
   /** Digest of exactly the first `bytes`, or null where this process cannot tell. */
   async digest(upload: UploadRecord, bytes: number): Promise<string | null> {
+    // Of an upload of unknown size that ends before its first byte nothing was ever written that could be followed.
+    if (bytes === 0) return createHash("sha256").digest("hex");
     const known = this.#followed.get(keyOf(upload));
     if (known === undefined || known.to !== bytes) return null;
     while (known.backlog !== null) {

@@ -11,6 +11,7 @@ const requestHeaders = [
   "Content-Type",
   "Content-Range",
   "Content-Digest",
+  "Content-Disposition",
   "Repr-Digest",
   "Range",
   "If-Range",

@@ -1,15 +1,17 @@
-/** `POST /files`: tus Creation, Creation With Upload and Creation Defer Length. */
+/** `POST /files`: tus Creation, Creation With Upload, Creation Defer Length and Concatenation. */
 import { TransferError } from "../errors.ts";
 import type { CreateRequest } from "../transfer/engine.ts";
-import { CreatedButFailed } from "../transfer/created-but-failed.ts";
 import { readSize } from "./byte-count.ts";
+import { concatUploads } from "./concat-uploads.ts";
+import { createdHeaders, orFailedAnswer } from "./created-answer.ts";
 import { type Door, isDigestPending } from "./door.ts";
 import type { Answer, Exchange } from "./exchange.ts";
-import { problemAnswer } from "./render.ts";
 import { bodyLengthOf, withBody } from "./request-body.ts";
-import { expiryHeaders, offsetHeader, transferHeaders } from "./transfer-headers.ts";
+import { offsetHeader } from "./transfer-headers.ts";
 import { isOffsetMedia, offsetMediaType } from "./tus-protocol.ts";
-import { readUploadMetadata } from "./upload-metadata.ts";
+import { readBodyDigests } from "./upload-checksum.ts";
+import { parseUploadConcat } from "./upload-concat.ts";
+import { describedBy } from "./upload-metadata.ts";
 
 /** `Upload-Length` or `Upload-Defer-Length: 1`, exactly one of them; null for the latter. */
 function announcedSize(exchange: Exchange): number | null {
@@ -31,17 +33,9 @@ function announcedSize(exchange: Exchange): number | null {
     : new TransferError("invalid_param", "Upload-Defer-Length must be 1.", { param: "Upload-Defer-Length" });
 }
 
-function createRequestOf(exchange: Exchange): CreateRequest {
+function createRequestOf(exchange: Exchange, concat: "whole" | "partial"): CreateRequest {
   const sizeBytes = announcedSize(exchange);
-  const metadata = exchange.header("upload-metadata");
-  return {
-    ...(metadata === null
-      ? { filename: null, contentType: null, sha256: null }
-      : readUploadMetadata(metadata)),
-    metadata,
-    sizeBytes,
-    idempotencyKey: null,
-  };
+  return { ...describedBy(exchange), sizeBytes, idempotencyKey: null, concat };
 }
 
 /** True where the request brings the first bytes; throws where it brings some of another kind. */
@@ -54,50 +48,38 @@ function bringsBytes(exchange: Exchange): boolean {
 }
 
 export async function createUpload(exchange: Exchange, door: Door, principal: string): Promise<Answer> {
-  const request = createRequestOf(exchange);
+  const concat = exchange.header("upload-concat");
+  const role = concat === null ? null : parseUploadConcat(concat, door.links);
+  if (role?.kind === "final") {
+    return concatUploads(exchange, door, principal, { uploadConcat: concat ?? "", tickets: role.tickets });
+  }
+  const request = createRequestOf(exchange, role === null ? "whole" : "partial");
   if (!bringsBytes(exchange)) {
-    const { transfer, ticket } = await door.engine.create(principal, request);
+    const created = await door.engine.create(principal, request);
+    // tus-js-client asked for bytes in the creation and for a deferred length sends none, and still wants to be told.
     return {
       status: 201,
-      headers: {
-        Location: door.links.upload(ticket),
-        // tus-js-client asked for bytes in the creation and for a deferred length sends none, and still wants to be told.
-        ...offsetHeader(transfer),
-        ...transferHeaders(transfer),
-        ...expiryHeaders(transfer),
-      },
+      headers: { ...createdHeaders(created, door), ...offsetHeader(created.transfer) },
     };
   }
+  const digests = readBodyDigests(exchange);
   const length = bodyLengthOf(exchange);
   const lengthBytes = length.kind === "known" ? length.bytes : null;
-  try {
-    const { transfer, ticket } = await withBody(
+  return orFailedAnswer(exchange, door, async () => {
+    const created = await withBody(
       exchange,
       { idleTimeoutMs: door.idleTimeoutMs, lengthBytes },
-      (body, onAccepted) => door.engine.createWith(principal, request, { offset: 0, body, onAccepted }),
+      (body, onAccepted) =>
+        door.engine.createWith(principal, request, { offset: 0, body, onAccepted, ...digests }),
     );
+    const { transfer } = created;
     return {
       status: 201,
       headers: {
-        Location: door.links.upload(ticket),
+        ...createdHeaders(created, door),
         // Without an offset a client asks with HEAD, which knows more by then; the URL must not be lost.
         ...(isDigestPending(transfer) ? {} : offsetHeader(transfer)),
-        ...transferHeaders(transfer),
-        ...expiryHeaders(transfer),
       },
     };
-  } catch (error) {
-    if (!(error instanceof CreatedButFailed)) throw error;
-    const { ticket, transfer } = error.created;
-    const answer = problemAnswer(error, exchange.requestId);
-    return {
-      ...answer,
-      headers: {
-        ...answer.headers,
-        Location: door.links.upload(ticket),
-        // Its status may have changed since; the handle has not.
-        "Longshore-Handle": transfer.handle,
-      },
-    };
-  }
+  });
 }

@@ -22,7 +22,10 @@ function readDigests(exchange: Exchange, field: Field): Map<keyof typeof digestB
     const bytes = members.get(algorithm);
     if (bytes === undefined) continue;
     if (bytes?.byteLength !== digestBytes[algorithm]) {
-      throw refuse(field, `${algorithm} of ${field} must be a byte sequence of ${digestBytes[algorithm]} bytes.`);
+      throw refuse(
+        field,
+        `${algorithm} of ${field} must be a byte sequence of ${digestBytes[algorithm]} bytes.`,
+      );
     }
     digests.set(algorithm, bytes.toString("hex"));
   }

@@ -1,5 +1,5 @@
 /**
- * The HTTP doors as one Hono app: tus 1.0 and plain PUT on `/files`, downloads on `/d`. It can stand alone or be mounted under
+ * The HTTP doors as one Hono app: tus 1.0, Resumable Uploads for HTTP and plain PUT on `/files`, downloads on `/d`. It can stand alone or be mounted under
  * any path of another app; URLs it hands out come from `links`, never from the request.
  *
  * Promises: every answer, errors included, carries a request id and the CORS fields that its route allows; whatever is thrown
@@ -16,10 +16,15 @@ import type { Door } from "./door.ts";
 import { downloadFile } from "./download.ts";
 import { type Answer, type Exchange, exchangeOf, requestIdFor } from "./exchange.ts";
 import { patchUpload } from "./patch-upload.ts";
+import { checkProtocol, protocolOf } from "./protocol-choice.ts";
 import { putFile } from "./put-file.ts";
 import { problemAnswer, render } from "./render.ts";
+import { appendResumable } from "./resumable-append.ts";
+import { createResumable } from "./resumable-create.ts";
+import { errorHeaders, withProblemType } from "./resumable-problems.ts";
+import { limitHeader } from "./resumable-protocol.ts";
 import { transferHeaders } from "./transfer-headers.ts";
-import { checkProtocol, effectiveMethod, tusOptionHeaders, tusVersion } from "./tus-protocol.ts";
+import { effectiveMethod, tusOptionHeaders, tusVersion } from "./tus-protocol.ts";
 import { asHeadError, deleteUpload, headUpload } from "./upload-state.ts";
 
 export interface FilesAppOptions {
@@ -42,8 +47,8 @@ interface Route {
   readonly cors: boolean;
   /** By method, as `Allow` lists them. `OPTIONS` is added. */
   readonly handlers: ReadonlyMap<string, Handler>;
-  /** tus speaks here. */
-  readonly isTus: boolean;
+  /** The upload protocols are spoken here. */
+  readonly isUpload: boolean;
 }
 
 export function createFilesApp(options: FilesAppOptions): Hono {
@@ -54,28 +59,37 @@ export function createFilesApp(options: FilesAppOptions): Hono {
   };
   const collection: Route = {
     cors: options.corsOnCreate ?? false,
-    isTus: true,
+    isUpload: true,
     handlers: new Map([
       [
         "POST",
         async (exchange: Exchange) =>
-          createUpload(exchange, door, await options.authenticate(exchange.request)),
+          protocolOf(exchange) === "resumable"
+            ? createResumable(exchange, door, await options.authenticate(exchange.request))
+            : createUpload(exchange, door, await options.authenticate(exchange.request)),
       ],
     ]),
   };
   const upload: Route = {
     cors: true,
-    isTus: true,
+    isUpload: true,
     handlers: new Map([
+      ["GET", (exchange: Exchange) => headUpload(exchange, door)],
       ["HEAD", (exchange: Exchange) => headUpload(exchange, door)],
-      ["PATCH", (exchange: Exchange) => patchUpload(exchange, door)],
+      [
+        "PATCH",
+        (exchange: Exchange) =>
+          protocolOf(exchange) === "resumable"
+            ? appendResumable(exchange, door)
+            : patchUpload(exchange, door),
+      ],
       ["PUT", (exchange: Exchange) => putFile(exchange, door)],
       ["DELETE", (exchange: Exchange) => deleteUpload(exchange, door)],
     ]),
   };
   const download: Route = {
     cors: true,
-    isTus: false,
+    isUpload: false,
     handlers: new Map([
       ["GET", (exchange: Exchange) => downloadFile(exchange, door)],
       ["HEAD", (exchange: Exchange) => downloadFile(exchange, door)],
@@ -96,7 +110,8 @@ async function answerRequest(c: Context, route: Route, options: FilesAppOptions)
   const requestId = (options.requestIdFor ?? requestIdFor)(c.req.raw);
   const given = { method: c.req.method, ticket: c.req.param("ticket") ?? null, requestId };
   const common = {
-    ...(route.isTus && { "Tus-Resumable": tusVersion }),
+    ...(route.isUpload &&
+      protocolOf(exchangeOf(c, given)) !== "resumable" && { "Tus-Resumable": tusVersion }),
     ...(route.cors && corsHeaders),
     "X-Request-ID": requestId,
   };
@@ -106,12 +121,12 @@ async function answerRequest(c: Context, route: Route, options: FilesAppOptions)
       report(asTransferError(fault), requestId, options.log),
     );
   try {
-    const override = route.isTus ? exchange.header("x-http-method-override") : null;
+    const override = route.isUpload ? exchange.header("x-http-method-override") : null;
     exchange = exchangeOf(c, { ...given, method: effectiveMethod(given.method, override) });
     return await finish(await handle(exchange, route, options.engine));
   } catch (thrown) {
     const error = asTransferError(thrown);
-    const looksAtUpload = route.isTus && exchange.ticket !== null && exchange.method === "HEAD";
+    const looksAtUpload = route.isUpload && exchange.ticket !== null && exchange.method === "HEAD";
     const shown = looksAtUpload ? asHeadError(error) : error;
     if (error.status >= 500) report(error, requestId, options.log);
     return finish(await errorAnswer(shown, exchange, route, options.engine));
@@ -120,7 +135,7 @@ async function answerRequest(c: Context, route: Route, options: FilesAppOptions)
 
 async function handle(exchange: Exchange, route: Route, engine: TransferEngine): Promise<Answer> {
   if (exchange.method === "OPTIONS") return optionsAnswer(route, engine);
-  if (route.isTus && exchange.method !== "PUT") checkProtocol(exchange);
+  if (route.isUpload) checkProtocol(exchange, protocolOf(exchange));
   const handler = route.handlers.get(exchange.method);
   if (handler !== undefined) return handler(exchange);
   throw new TransferError("method_not_allowed", `${exchange.method} has no meaning for this URL.`, {
@@ -132,7 +147,7 @@ function optionsAnswer(route: Route, engine: TransferEngine): Answer {
   return {
     status: 204,
     headers: {
-      ...(route.isTus && tusOptionHeaders(engine.limits)),
+      ...(route.isUpload && { ...tusOptionHeaders(engine.limits), ...limitHeader(engine.limits, null) }),
       ...(route.cors && preflightHeaders),
       Allow: [...route.handlers.keys(), "OPTIONS"].join(", "),
     },
@@ -150,14 +165,25 @@ async function errorAnswer(
   engine: TransferEngine,
 ): Promise<Answer> {
   const transfer =
-    route.isTus && exchange.ticket !== null && !tellsNothing.has(error.status)
+    route.isUpload && exchange.ticket !== null && !tellsNothing.has(error.status)
       ? await engine.head(exchange.ticket, { disturb: false }).catch((): Transfer | null => null)
       : null;
   const told = transfer === null ? error : error.with({ cursor: transfer.offset });
-  const answer = problemAnswer(told, exchange.requestId);
-  return transfer === null
-    ? answer
-    : { ...answer, headers: { ...answer.headers, ...transferHeaders(transfer) } };
+  const protocol = route.isUpload ? protocolOf(exchange) : "tus";
+  const looks = exchange.method === "HEAD" || exchange.method === "GET";
+  const tellsDraft = protocol === "resumable" || (protocol === "bare" && looks);
+  const answer = problemAnswer(
+    protocol === "resumable" ? withProblemType(told, exchange) : told,
+    exchange.requestId,
+  );
+  return {
+    ...answer,
+    headers: {
+      ...answer.headers,
+      ...(transfer !== null && transferHeaders(transfer)),
+      ...(tellsDraft && errorHeaders(told, transfer, engine.limits)),
+    },
+  };
 }
 
 function report(error: TransferError, requestId: string, log: Log | undefined): void {

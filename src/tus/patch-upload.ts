@@ -1,4 +1,4 @@
-/** `PATCH` on an upload URL: tus Core, with `Upload-Length` where the length was deferred. */
+/** `PATCH` on an upload URL: tus Core, with `Upload-Length` where the length was deferred, and Checksum. */
 import { TransferError } from "../errors.ts";
 import { readPosition, readSize } from "./byte-count.ts";
 import { type Door, digestPending, isDigestPending, ticketOf } from "./door.ts";
@@ -6,6 +6,7 @@ import type { Answer, Exchange } from "./exchange.ts";
 import { bodyLengthOf, withBody } from "./request-body.ts";
 import { expiryHeaders, offsetHeader, transferHeaders } from "./transfer-headers.ts";
 import { isOffsetMedia, offsetMediaType } from "./tus-protocol.ts";
+import { readBodyDigests } from "./upload-checksum.ts";
 
 export async function patchUpload(exchange: Exchange, door: Door): Promise<Answer> {
   if (!isOffsetMedia(exchange)) {
@@ -23,6 +24,7 @@ export async function patchUpload(exchange: Exchange, door: Door): Promise<Answe
   }
   const size = exchange.header("upload-length");
   const append = {
+    ...readBodyDigests(exchange),
     offset: readPosition("Upload-Offset", offset),
     declareSizeBytes: size === null ? null : readSize("Upload-Length", size),
   };

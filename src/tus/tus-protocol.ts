@@ -5,10 +5,12 @@
 import { TransferError } from "../errors.ts";
 import type { TransferLimits } from "../transfer/engine.ts";
 import type { Exchange } from "./exchange.ts";
+import { checksumAlgorithms } from "./upload-checksum.ts";
 
 export const tusVersion = "1.0.0";
 /** Only what is built: clients choose by this list. */
-const tusExtensions = "creation,creation-with-upload,creation-defer-length,termination,expiration";
+const tusExtensions =
+  "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,checksum-trailer,concatenation";
 export const offsetMediaType = "application/offset+octet-stream";
 
 export function tusOptionHeaders(limits: TransferLimits): Record<string, string> {
@@ -17,25 +19,8 @@ export function tusOptionHeaders(limits: TransferLimits): Record<string, string>
     "Tus-Version": tusVersion,
     "Tus-Extension": tusExtensions,
     "Tus-Max-Size": String(limits.maxFileBytes),
+    "Tus-Checksum-Algorithm": checksumAlgorithms,
   };
-}
-
-/**
- * Refuses (`unsupported_version`) a request in a protocol that is not spoken here. Creating and PATCH mean different things in
- * different protocols, so they must say which; HEAD, DELETE and OPTIONS may come without.
- */
-export function checkProtocol(exchange: Exchange): void {
-  const version = exchange.header("tus-resumable");
-  if (version === tusVersion) return;
-  if (version !== null) {
-    throw new TransferError("unsupported_version", "Only version 1.0.0 of tus is spoken here.");
-  }
-  if (exchange.method === "POST" || exchange.method === "PATCH") {
-    throw new TransferError(
-      "unsupported_version",
-      "The request does not say which upload protocol it speaks.",
-    );
-  }
 }
 
 /** True where `Content-Type` is the one of tus; parameters and case do not matter. */

@@ -23,7 +23,8 @@ const base64Form = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}
 function refuse(message: string): TransferError {
   return new TransferError("invalid_param", message, {
     param: field,
-    recoveryHint: "Send 'Upload-Checksum: ALGORITHM BASE64' with the digest of the bytes of this request, or leave it out.",
+    recoveryHint:
+      "Send 'Upload-Checksum: ALGORITHM BASE64' with the digest of the bytes of this request, or leave it out.",
   });
 }
 
@@ -32,15 +33,20 @@ export function parseUploadChecksum(text: string): Checksum {
   const [name = "", digest, ...rest] = text.split(" ");
   const algorithm = algorithms.find((known) => known === name.toLowerCase());
   if (algorithm === undefined) {
-    throw new TransferError("unsupported_checksum", `Checksums may be of ${algorithms.join(", ")}.`, { param: field });
+    throw new TransferError("unsupported_checksum", `Checksums may be of ${algorithms.join(", ")}.`, {
+      param: field,
+    });
   }
-  if (digest === undefined || rest.length > 0) throw refuse("Upload-Checksum must be an algorithm, a space, and base64.");
+  if (digest === undefined || rest.length > 0)
+    throw refuse("Upload-Checksum must be an algorithm, a space, and base64.");
   const bytes = Buffer.from(digest, "base64");
   if (!base64Form.test(digest) || bytes.toString("base64") !== digest) {
     throw refuse("The digest of Upload-Checksum is not base64.");
   }
   if (bytes.byteLength !== digestBytes[algorithm]) {
-    throw refuse(`A digest of ${algorithm} has ${digestBytes[algorithm]} bytes, that of Upload-Checksum ${bytes.byteLength}.`);
+    throw refuse(
+      `A digest of ${algorithm} has ${digestBytes[algorithm]} bytes, that of Upload-Checksum ${bytes.byteLength}.`,
+    );
   }
   return { algorithm, hex: bytes.toString("hex"), failStatus: 460 };
 }
@@ -72,7 +78,10 @@ export interface BodyDigests {
 export function readBodyDigests(exchange: Exchange): BodyDigests {
   const checksum = exchange.header("upload-checksum");
   return {
-    checksums: [...(checksum === null ? [] : [parseUploadChecksum(checksum)]), ...readContentDigest(exchange)],
+    checksums: [
+      ...(checksum === null ? [] : [parseUploadChecksum(checksum)]),
+      ...readContentDigest(exchange),
+    ],
     lateChecksum: trailingChecksum(exchange),
   };
 }

@@ -14,7 +14,8 @@ const field = "Upload-Concat";
 function refuse(message: string): TransferError {
   return new TransferError("invalid_param", message, {
     param: field,
-    recoveryHint: "Send 'Upload-Concat: partial', or 'Upload-Concat: final;URL URL …' with the URLs of the partial uploads in order.",
+    recoveryHint:
+      "Send 'Upload-Concat: partial', or 'Upload-Concat: final;URL URL …' with the URLs of the partial uploads in order.",
   });
 }
 
@@ -36,7 +37,8 @@ export function parseUploadConcat(text: string, links: Links): UploadConcat {
   if (list === undefined) throw refuse("Upload-Concat must be 'partial' or 'final;' with a list of URLs.");
   const urls = list.split(/[ \t]+/).filter((url) => url !== "");
   if (urls.length === 0) throw refuse("A final upload needs at least one partial upload.");
-  if (urls.length > maxPartials) throw refuse(`A final upload can be made of at most ${maxPartials} partial uploads.`);
+  if (urls.length > maxPartials)
+    throw refuse(`A final upload can be made of at most ${maxPartials} partial uploads.`);
   const tickets = urls.map((url) => ticketIn(url, links));
   if (new Set(tickets).size < tickets.length) throw refuse("Upload-Concat lists the same upload twice.");
   return { kind: "final", tickets };

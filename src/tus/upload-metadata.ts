@@ -3,6 +3,7 @@
  * kept byte for byte, whatever else it says.
  */
 import { TransferError } from "../errors.ts";
+import type { Exchange } from "./exchange.ts";
 
 export interface UploadMetadata {
   readonly filename: string | null;
@@ -65,13 +66,12 @@ function textOf(pairs: Map<string, string>, ...keys: string[]): string | null {
   return null;
 }
 
-function filenameIn(pairs: Map<string, string>): string | null {
-  const name = textOf(pairs, "filename", "name");
-  if (name === null) return null;
+/** A name as it is kept, whichever field it came in. Throws `invalid_param` for one that is too long. */
+export function keptFilename(name: string): string {
   if (Buffer.byteLength(name) > maxFilenameBytes) {
     throw new TransferError("invalid_param", `The file name has more than ${maxFilenameBytes} bytes.`, {
       param: "filename",
-      recoveryHint: "Send a shorter file name in Upload-Metadata.",
+      recoveryHint: "Send a shorter file name.",
     });
   }
   // Control characters would go to terminals and logs, and a database refuses NUL; no name needs them.
@@ -79,9 +79,9 @@ function filenameIn(pairs: Map<string, string>): string | null {
   return name.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, "_");
 }
 
-function contentTypeIn(pairs: Map<string, string>): string | null {
-  const type = textOf(pairs, "filetype", "type")?.trim() ?? "";
-  // `type` is also used for other things than media types; what is none is simply not one.
+/** A media type (RFC 9110 section 8.3.1), or null for what is none. */
+export function keptContentType(text: string): string | null {
+  const type = text.trim();
   return type.length <= maxContentTypeBytes && mediaTypeForm.test(type) ? type : null;
 }
 
@@ -101,5 +101,20 @@ function sha256In(pairs: Map<string, string>): string | null {
 /** What is understood of the header. Throws as `parseUploadMetadata`, and `invalid_param` for an unusable name or digest. */
 export function readUploadMetadata(text: string): UploadMetadata {
   const pairs = parseUploadMetadata(text);
-  return { filename: filenameIn(pairs), contentType: contentTypeIn(pairs), sha256: sha256In(pairs) };
+  const filename = textOf(pairs, "filename", "name");
+  // `type` is also used for other things than media types; what is none is simply not one.
+  const contentType = textOf(pairs, "filetype", "type");
+  return {
+    filename: filename === null ? null : keptFilename(filename),
+    contentType: contentType === null ? null : keptContentType(contentType),
+    sha256: sha256In(pairs),
+  };
+}
+
+/** The field of a request as it came, and what is understood of it. */
+export function describedBy(exchange: Exchange): UploadMetadata & { readonly metadata: string | null } {
+  const metadata = exchange.header("upload-metadata");
+  const described =
+    metadata === null ? { filename: null, contentType: null, sha256: null } : readUploadMetadata(metadata);
+  return { ...described, metadata };
 }

@@ -1,5 +1,6 @@
 /**
- * `HEAD` and `DELETE` on an upload URL: tus Core and Termination.
+ * `HEAD` and `DELETE` on an upload URL: tus Core and Termination, offset retrieval and cancellation of Resumable Uploads for HTTP
+ * (whose GET tells the same as HEAD). Both protocols' fields are told unless the request says that it speaks tus.
  *
  * HEAD answers only 200, 404, 410, 422 and 423, since clients take any other status for the end of the upload and start a new one
  * (the one exception is 412 for a version of tus that is not spoken here, which the protocol demands).
@@ -8,6 +9,8 @@ import { TransferError } from "../errors.ts";
 import type { Transfer } from "../transfer/engine.ts";
 import { type Door, digestPending, ticketOf } from "./door.ts";
 import type { Answer, Exchange } from "./exchange.ts";
+import { protocolOf } from "./protocol-choice.ts";
+import { completeHeader, isComplete, limitHeader } from "./resumable-protocol.ts";
 import { expiryHeaders, offsetHeader, transferHeaders } from "./transfer-headers.ts";
 import { tusOptionHeaders } from "./tus-protocol.ts";
 
@@ -41,18 +44,31 @@ function lengthHeaders(transfer: Transfer): Record<string, string> {
     : { "Upload-Length": String(transfer.sizeBytes) };
 }
 
+/** `Upload-Concat` as it was received (tus Concatenation). */
+function concatHeader({ concat, uploadConcat }: Transfer): Record<string, string> {
+  if (concat === "partial") return { "Upload-Concat": "partial" };
+  return uploadConcat === null ? {} : { "Upload-Concat": uploadConcat };
+}
+
 export async function headUpload(exchange: Exchange, door: Door): Promise<Answer> {
   const transfer = await door.engine.head(ticketOf(exchange));
   if (transfer.status === "verifying") throw digestPending(transfer);
   if (transfer.status === "mismatch") throw wrongDigest(transfer);
+  const { limits } = door.engine;
+  const isTus = protocolOf(exchange) === "tus";
   return {
-    status: 200,
+    status: exchange.method === "GET" ? 204 : 200,
     headers: {
-      // A bare HEAD learns here what is spoken; one of a tus client is told nothing new.
-      ...(exchange.header("tus-resumable") === null && tusOptionHeaders(door.engine.limits)),
+      // One that says nothing learns here what is spoken; a tus client is told nothing new.
+      ...(!isTus && {
+        ...tusOptionHeaders(limits),
+        ...completeHeader(isComplete(transfer)),
+        ...limitHeader(limits, transfer),
+      }),
       "Cache-Control": "no-store",
       ...offsetHeader(transfer),
       ...lengthHeaders(transfer),
+      ...concatHeader(transfer),
       ...(transfer.metadata !== null && { "Upload-Metadata": transfer.metadata }),
       ...transferHeaders(transfer),
       ...expiryHeaders(transfer),

@@ -57,7 +57,10 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       return outcome.task.taskId;
     }
 
-    const claim = async (owner: string, more: { limit?: number; kinds?: string[]; perPrincipal?: number; after?: string } = {}) =>
+    const claim = async (
+      owner: string,
+      more: { limit?: number; kinds?: string[]; perPrincipal?: number; after?: string } = {},
+    ) =>
       under().state.claimTasks(
         {
           owner,
@@ -91,8 +94,12 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         schema: null,
         maxSteps,
       });
-    const enter = (lease: Lease, step: string, kind: "step" | "sleep" | "file" = "step", dueInMs: number | null = null) =>
-      under().state.enterStep({ ...lease, name: step, kind, dueInMs, maxSteps });
+    const enter = (
+      lease: Lease,
+      step: string,
+      kind: "step" | "sleep" | "file" = "step",
+      dueInMs: number | null = null,
+    ) => under().state.enterStep({ ...lease, name: step, kind, dueInMs, maxSteps });
 
     describe("a new task", () => {
       it("is found whole in every process, ready for whoever has its kind", async () => {
@@ -116,7 +123,15 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         expect(now).toBeGreaterThanOrEqual(task?.createdAt ?? Number.POSITIVE_INFINITY);
         expect((await claim("p_two", { kinds: ["other"] })).claimed).toEqual([]);
         const { claimed } = await claim("p_two");
-        expect(claimed).toMatchObject([{ args: '{"a":1}', ranBefore: false, steps: 0, crashes: 0, task: { taskId, leaseOwner: "p_two", fence: 1 } }]);
+        expect(claimed).toMatchObject([
+          {
+            args: '{"a":1}',
+            ranBefore: false,
+            steps: 0,
+            crashes: 0,
+            task: { taskId, leaseOwner: "p_two", fence: 1 },
+          },
+        ]);
       });
 
       it("with an owner is its owner's from the start", async () => {
@@ -134,7 +149,9 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       it("with a known key is the earlier one while that is not past its time, and a conflict with other arguments", async () => {
         const { state, passTime } = under();
         const keyed = (argumentsHash: string, more: Partial<NewTask> = {}) =>
-          state.createTask(newTask({ idempotency: { key: "k", argumentsHash }, ttlMs: hour, owner: "p_one", ...more }));
+          state.createTask(
+            newTask({ idempotency: { key: "k", argumentsHash }, ttlMs: hour, owner: "p_one", ...more }),
+          );
         const first = await keyed("a");
         if (first.kind !== "created") throw new Error(first.kind);
         const lease = { taskId: first.task.taskId, owner: "p_one", fence: 1 };
@@ -168,16 +185,35 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       it("let principals take turns, from the one after the last, each with its oldest, and keep to the share of each", async () => {
         const ids = new Map<string, string[]>();
         for (const principal of ["ann", "ann", "ann", "bob", "cid", "cid"]) {
-          ids.set(principal, [...(ids.get(principal) ?? []), await create({ principal, kind: principal === "cid" ? "more" : "job" })]);
+          ids.set(principal, [
+            ...(ids.get(principal) ?? []),
+            await create({ principal, kind: principal === "cid" ? "more" : "job" }),
+          ]);
         }
         const turn = async (limit: number, after: string) => {
-          const { claimed, lastPrincipal } = await claim("p", { limit, after, kinds: ["job", "more"], perPrincipal: 2 });
-          return [claimed.map(({ task }) => task.principal).join(" "), lastPrincipal, claimed[0]?.task.taskId];
+          const { claimed, lastPrincipal } = await claim("p", {
+            limit,
+            after,
+            kinds: ["job", "more"],
+            perPrincipal: 2,
+          });
+          return [
+            claimed.map(({ task }) => task.principal).join(" "),
+            lastPrincipal,
+            claimed[0]?.task.taskId,
+          ];
         };
         expect(await turn(2, "ann")).toEqual(["bob cid", "cid", ids.get("bob")?.[0]]);
         expect(await turn(3, "cid")).toEqual(["ann cid ann", "ann", ids.get("ann")?.[0]]);
         const full = await under().state.claimTasks(
-          { owner: "p", kinds: ["job"], limit: 5, perPrincipal: 2, running: [{ principal: "ann", tasks: 2 }], afterPrincipal: "" },
+          {
+            owner: "p",
+            kinds: ["job"],
+            limit: 5,
+            perPrincipal: 2,
+            running: [{ principal: "ann", tasks: 2 }],
+            afterPrincipal: "",
+          },
           deadlineError,
         );
         expect(full.claimed).toEqual([]);
@@ -190,14 +226,21 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         await state.releaseTask(await held(), { names: [], inMs: hour });
         await held();
         expect((await claim("p_two")).claimed).toEqual([]);
-        expect(await state.outlook("p_two", ["job"])).toMatchObject({ ready: false, foreignOwners: ["p_one"] });
+        expect(await state.outlook("p_two", ["job"])).toMatchObject({
+          ready: false,
+          foreignOwners: ["p_one"],
+        });
       });
     });
 
     describe("the outlook", () => {
       it("tells what is ready of these kinds, who else holds tasks, and when the next is due", async () => {
         const { state, passTime } = under();
-        expect(await state.outlook("p", ["job"])).toMatchObject({ ready: false, nextDueAt: null, foreignOwners: [] });
+        expect(await state.outlook("p", ["job"])).toMatchObject({
+          ready: false,
+          nextDueAt: null,
+          foreignOwners: [],
+        });
         await create({ kind: "other", deadlineMs: 3 * hour });
         const first = await state.outlook("p", ["job"]);
         expect(first).toMatchObject({ ready: false });
@@ -211,7 +254,9 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         expect(await state.outlook("p_two", [])).toMatchObject({ foreignOwners: ["p_one"] });
         await passTime(hour);
         expect((await state.outlook("p_two", ["job"])).ready).toBe(true);
-        expect((await claim("p_two")).claimed).toMatchObject([{ ranBefore: true, task: { taskId: lease.taskId } }]);
+        expect((await claim("p_two")).claimed).toMatchObject([
+          { ranBefore: true, task: { taskId: lease.taskId } },
+        ]);
       });
 
       it("has due deadlines in it, and a claim ends those tasks", async () => {
@@ -239,14 +284,21 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         const before = await find(lease.taskId);
         for (const stale of [lease, { ...lease, fence: 3 }, { ...lease, owner: "p_two", fence: 2 }]) {
           expect(await enter(stale, "new")).toEqual({ kind: "fenced" });
-          expect(await state.endStep({ ...stale, name: "s", end: { state: "done", result: "1" } })).toEqual({ kind: "fenced" });
+          expect(await state.endStep({ ...stale, name: "s", end: { state: "done", result: "1" } })).toEqual({
+            kind: "fenced",
+          });
           expect(await ask(stale, "q2")).toEqual({ kind: "fenced" });
           expect(await state.setProgress(stale, "x", 1)).toBe(false);
           expect(await state.releaseTask(stale, "now")).toBe(false);
-          expect(await state.finishTask({ ...stale, status: "completed", result: "1", error: null })).toBeNull();
+          expect(
+            await state.finishTask({ ...stale, status: "completed", result: "1", error: null }),
+          ).toBeNull();
         }
         expect(await find(lease.taskId)).toEqual(before);
-        expect(await state.recordedSteps(lease.taskId, "", 10)).toMatchObject([{ name: "q" }, { name: "s", state: "entered" }]);
+        expect(await state.recordedSteps(lease.taskId, "", 10)).toMatchObject([
+          { name: "q" },
+          { name: "s", state: "entered" },
+        ]);
       });
 
       it("of an ended task is none", async () => {
@@ -254,7 +306,9 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         const lease = await held();
         await state.finishTask({ ...lease, status: "failed", result: null, error: "{}" });
         expect(await enter(lease, "s")).toEqual({ kind: "fenced" });
-        expect(await state.finishTask({ ...lease, status: "completed", result: null, error: null })).toBeNull();
+        expect(
+          await state.finishTask({ ...lease, status: "completed", result: null, error: null }),
+        ).toBeNull();
       });
 
       it("given back makes the task ready, and one that was never begun counts so again", async () => {
@@ -289,13 +343,20 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       it("is recorded when it is entered, counted when it is entered again, and returned once it is done", async () => {
         const { state } = under();
         const lease = await held();
-        expect(await enter(lease, "s")).toMatchObject({ kind: "ok", step: { state: "entered", entries: 1, failures: 0, dueAt: null } });
+        expect(await enter(lease, "s")).toMatchObject({
+          kind: "ok",
+          step: { state: "entered", entries: 1, failures: 0, dueAt: null },
+        });
         expect(await enter(lease, "s")).toMatchObject({ step: { entries: 2 } });
-        expect(await state.endStep({ ...lease, name: "s", end: { state: "done", result: '"r"' } })).toMatchObject({ kind: "ok" });
+        expect(
+          await state.endStep({ ...lease, name: "s", end: { state: "done", result: '"r"' } }),
+        ).toMatchObject({ kind: "ok" });
         const done = { name: "s", kind: "step", state: "done", entries: 2, failures: 0, result: '"r"' };
         expect(await enter(lease, "s")).toMatchObject({ step: done });
         // Told twice, recorded once.
-        expect(await state.endStep({ ...lease, name: "s", end: { state: "done", result: '"other"' } })).toMatchObject({ kind: "ok" });
+        expect(
+          await state.endStep({ ...lease, name: "s", end: { state: "done", result: '"other"' } }),
+        ).toMatchObject({ kind: "ok" });
         expect(await state.recordedSteps(lease.taskId, "", 10)).toMatchObject([done]);
         expect(await enter(lease, "s", "sleep", 5)).toEqual({ kind: "other_kind", recorded: "step" });
         expect(await ask(lease, "s")).toEqual({ kind: "other_kind", recorded: "step" });
@@ -311,7 +372,9 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         expect(step?.dueAt).toBeGreaterThan(Date.now());
         expect(await enter(lease, "s")).toMatchObject({ step: { entries: 2, failures: 1, dueAt: null } });
         await state.endStep({ ...lease, name: "s", end: { state: "failed", error: '{"e":1}' } });
-        expect(await enter(lease, "s")).toMatchObject({ step: { state: "failed", failures: 2, result: '{"e":1}' } });
+        expect(await enter(lease, "s")).toMatchObject({
+          step: { state: "failed", failures: 2, result: '{"e":1}' },
+        });
       });
 
       it("that sleeps has one end however often it is entered", async () => {
@@ -326,7 +389,8 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       it("beyond the limit is refused, and those there are can still be entered", async () => {
         const { state } = under();
         const lease = await held();
-        const limited = (step: string) => state.enterStep({ ...lease, name: step, kind: "step", dueInMs: null, maxSteps: 2 });
+        const limited = (step: string) =>
+          state.enterStep({ ...lease, name: step, kind: "step", dueInMs: null, maxSteps: 2 });
         await limited("a");
         await limited("b");
         expect(await limited("c")).toEqual({ kind: "too_many" });
@@ -339,7 +403,11 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         const long = JSON.stringify("x".repeat(100_000));
         for (let n = 0; n < 9; n += 1) {
           await enter(lease, `s${n}`);
-          await state.endStep({ ...lease, name: `s${n}`, end: { state: "done", result: n === 4 ? long : null } });
+          await state.endStep({
+            ...lease,
+            name: `s${n}`,
+            end: { state: "done", result: n === 4 ? long : null },
+          });
         }
         const first = await state.recordedSteps(lease.taskId, "", 5);
         const second = await state.recordedSteps(lease.taskId, "s4", 5);
@@ -380,7 +448,10 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
           ["a?", ["yes", "no"]],
         ]);
         const answered = await state.answerTask({ taskId: lease.taskId, inputId: "input_z", answer: "1" });
-        expect(answered).toMatchObject({ kind: "ok", task: { status: "input_required", questions: [{ prompt: "a?" }] } });
+        expect(answered).toMatchObject({
+          kind: "ok",
+          task: { status: "input_required", questions: [{ prompt: "a?" }] },
+        });
         await state.answerTask({ taskId: lease.taskId, inputId: "input_a", answer: "2" });
         expect(await find(lease.taskId)).toMatchObject({ status: "working", questions: [] });
         expect(await ask(lease, "z")).toMatchObject({ step: { state: "done", result: "1" } });
@@ -392,16 +463,26 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         await ask(lease, "q");
         await ask(lease, "open");
         const answers = await Promise.all(
-          ["1", "2", "3", "4"].map((answer, n) => (n % 2 ? state : other).answerTask({ taskId: lease.taskId, inputId: "input_q", answer })),
+          ["1", "2", "3", "4"].map((answer, n) =>
+            (n % 2 ? state : other).answerTask({ taskId: lease.taskId, inputId: "input_q", answer }),
+          ),
         );
         expect(answers.filter(({ kind }) => kind === "ok")).toHaveLength(1);
         const [given] = await state.takeAnswers(lease, ["q"]);
         const answer = given?.answer ?? "";
-        expect(await state.answerTask({ taskId: lease.taskId, inputId: "input_q", answer })).toMatchObject({ kind: "ok" });
-        expect(await state.answerTask({ taskId: lease.taskId, inputId: "never", answer })).toMatchObject({ kind: "not_waiting" });
-        expect(await state.answerTask({ taskId: "task_none", inputId: "never", answer })).toEqual({ kind: "unknown" });
+        expect(await state.answerTask({ taskId: lease.taskId, inputId: "input_q", answer })).toMatchObject({
+          kind: "ok",
+        });
+        expect(await state.answerTask({ taskId: lease.taskId, inputId: "never", answer })).toMatchObject({
+          kind: "not_waiting",
+        });
+        expect(await state.answerTask({ taskId: "task_none", inputId: "never", answer })).toEqual({
+          kind: "unknown",
+        });
         await state.finishTask({ ...lease, status: "completed", result: null, error: null });
-        expect(await state.answerTask({ taskId: lease.taskId, inputId: "input_open", answer })).toMatchObject({ kind: "not_waiting" });
+        expect(await state.answerTask({ taskId: lease.taskId, inputId: "input_open", answer })).toMatchObject(
+          { kind: "not_waiting" },
+        );
         expect((await find(lease.taskId)).questions).toEqual([]);
       });
 
@@ -427,8 +508,12 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         const waiting = await create();
         expect(await state.cancelTask(waiting, [])).toMatchObject({ task: { status: "cancelled" } });
         const lease = await held();
-        expect(await state.cancelTask(lease.taskId, [])).toMatchObject({ task: { status: "working", cancelRequested: true } });
-        expect(await state.finishTask({ ...lease, status: "completed", result: "1", error: null })).toMatchObject({
+        expect(await state.cancelTask(lease.taskId, [])).toMatchObject({
+          task: { status: "working", cancelRequested: true },
+        });
+        expect(
+          await state.finishTask({ ...lease, status: "completed", result: "1", error: null }),
+        ).toMatchObject({
           task: { status: "cancelled", result: null },
         });
         expect(await state.cancelTask(lease.taskId, [])).toMatchObject({ task: { status: "cancelled" } });
@@ -438,7 +523,9 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       it("ends at once what a holder that is gone held, and what it still holds when it is found gone or gives it back", async () => {
         const { state } = under();
         const leases = [await held(), await held(), await held()] as const;
-        expect(await state.cancelTask(leases[0].taskId, ["p_one"])).toMatchObject({ task: { status: "cancelled" } });
+        expect(await state.cancelTask(leases[0].taskId, ["p_one"])).toMatchObject({
+          task: { status: "cancelled" },
+        });
         await state.cancelTask(leases[1].taskId, []);
         await state.releaseTask(leases[1], "now");
         await state.cancelTask(leases[2].taskId, []);
@@ -456,7 +543,12 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         await state.finishTask({ ...leases[0], status: "completed", result: '{"r":1}', error: null });
         await state.finishTask({ ...leases[1], status: "failed", result: null, error: '{"e":1}' });
         const task = await find(leases[0].taskId);
-        expect(task).toMatchObject({ status: "completed", result: '{"r":1}', leaseOwner: null, progress: { message: "nearly", fraction: 0.9 } });
+        expect(task).toMatchObject({
+          status: "completed",
+          result: '{"r":1}',
+          leaseOwner: null,
+          progress: { message: "nearly", fraction: 0.9 },
+        });
         expect((task.expiresAt ?? 0) - (task.endedAt ?? 0)).toBe(hour);
         expect(await find(leases[1].taskId)).toMatchObject({ status: "failed", error: '{"e":1}' });
         await create();
@@ -493,12 +585,17 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         const ids: string[] = [];
         for (let n = 0; n < 5; n += 1) {
           const lease = await held();
-          if (n % 2 === 0) await state.finishTask({ ...lease, status: "completed", result: '"secret"', error: null });
+          if (n % 2 === 0)
+            await state.finishTask({ ...lease, status: "completed", result: '"secret"', error: null });
           ids.push(lease.taskId);
           await passTime(10);
         }
         await create({ principal: "other" });
-        const list = async (status: "working" | "completed" | null, limit: number, after: string | null = null) => {
+        const list = async (
+          status: "working" | "completed" | null,
+          limit: number,
+          after: string | null = null,
+        ) => {
           const last = after === null ? null : await find(after);
           const found = await state.listTasks({
             principal: "local",

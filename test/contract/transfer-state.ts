@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe } from "vitest";
 import { commits } from "./transfer-state/commits.ts";
+import { concatenating } from "./transfer-state/concatenating.ts";
 import { creating } from "./transfer-state/creating.ts";
 import { endings } from "./transfer-state/endings.ts";
 import type { OpenState, StateUnderTest } from "./transfer-state/fixture.ts";
@@ -30,6 +31,7 @@ export function transferStateContract(name: string, open: OpenState): void {
     describe("tickets", () => tickets(under));
     describe("leases", () => leases(under));
     describe("commits", () => commits(under));
+    describe("concatenating", () => concatenating(under));
     describe("endings", () => endings(under));
     describe("listing", () => listing(under));
     describe("all together", () => randomWalk(under));

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { tusJs } from "../support/client-programs.ts";
-import { connect, facts } from "../support/mcp-server.ts";
+import { connect, facts } from "../support/mcp-clients.ts";
 import { Sample } from "../support/sample.ts";
 import { forgetPeakMemory, memoryOf, useServer } from "../support/server-process.ts";
 import { openDownload } from "../support/slow-reader.ts";

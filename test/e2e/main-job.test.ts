@@ -6,7 +6,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { curl, program, tusJs, tuspy, whyNoTuspy } from "../support/client-programs.ts";
-import { clientKinds, connect, type Facts, facts, type TestClient } from "../support/mcp-server.ts";
+import { clientKinds, connect, type Facts, facts, type TestClient } from "../support/mcp-clients.ts";
 import { http, tusHead } from "../support/plain-http.ts";
 import { Sample } from "../support/sample.ts";
 import { useServer } from "../support/server-process.ts";

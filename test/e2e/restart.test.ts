@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { connect, facts } from "../support/mcp-server.ts";
+import { freePort } from "../support/free-port.ts";
+import { connect, facts } from "../support/mcp-clients.ts";
 import { http, offsetOf, tusCreate, tusCreated, tusHead, tusPatch } from "../support/plain-http.ts";
 import { Sample } from "../support/sample.ts";
 import { startServer, useFolder, useServer } from "../support/server-process.ts";
@@ -111,13 +112,3 @@ describe("with a public URL", () => {
     await rm(dataDir, { recursive: true });
   });
 });
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import("node:net");
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}

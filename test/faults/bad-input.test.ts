@@ -5,7 +5,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { connect, type Facts, facts } from "../support/mcp-server.ts";
+import { connect, type Facts, facts } from "../support/mcp-clients.ts";
 import { http, offsetOf, tusCreate, tusHead } from "../support/plain-http.ts";
 import { type RawAnswer, rawExchange, rawRequest } from "../support/raw-exchange.ts";
 import { type Seeded, seeded } from "../support/seeded.ts";

@@ -1,7 +1,7 @@
 /** The disk of the data folder becomes full: answers say so, what was acknowledged stays, and it goes on once there is space. */
 import path from "node:path";
 import { describe, expect, type TestContext, test } from "vitest";
-import { connect, facts, failure } from "../support/mcp-server.ts";
+import { connect, facts, failure } from "../support/mcp-clients.ts";
 import {
   type HttpAnswer,
   http,

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { program } from "../support/client-programs.ts";
-import { connect, type Facts, facts } from "../support/mcp-server.ts";
+import { connect, type Facts, facts } from "../support/mcp-clients.ts";
 import {
   answerOrNone,
   type HttpAnswer,

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { connect, facts, failure } from "../support/mcp-server.ts";
+import { connect, facts, failure } from "../support/mcp-clients.ts";
 import {
   type HttpAnswer,
   http,

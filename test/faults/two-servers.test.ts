@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect, facts } from "../support/mcp-server.ts";
+import { connect, facts } from "../support/mcp-clients.ts";
 import {
   answerOrNone,
   type HttpAnswer,

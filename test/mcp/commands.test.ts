@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { program } from "../support/client-programs.ts";
 import { randomBytes, sha256 } from "../support/engine.ts";
-import { clientKinds, connect, facts, failure, type TestClient } from "../support/mcp-server.ts";
+import { clientKinds, connect, facts, failure, type TestClient } from "../support/mcp-clients.ts";
 import { describeWithProgram } from "../support/needs-program.ts";
 import { startTestServer } from "../support/running-server.ts";
 import { tempDir } from "../support/temp-dir.ts";

@@ -5,7 +5,8 @@ import { createMcpEndpoint } from "../../src/mcp/endpoint.ts";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { createLinks } from "../../src/transfer/links.ts";
 import { testLimits } from "../support/engine.ts";
-import { clientKinds, connect, facts, startMcpServer } from "../support/mcp-server.ts";
+import { clientKinds, connect, facts } from "../support/mcp-clients.ts";
+import { startMcpServer } from "../support/mcp-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const modernMeta = {

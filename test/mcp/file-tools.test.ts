@@ -2,16 +2,8 @@
 import { describe, expect, test } from "vitest";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { bodyOf, contentOf, newFile, randomBytes, sha256 } from "../support/engine.ts";
-import {
-  clientKinds,
-  connect,
-  type Facts,
-  facts,
-  failure,
-  startMcpServer,
-  type TestClient,
-  ticketOf,
-} from "../support/mcp-server.ts";
+import { clientKinds, connect, type Facts, facts, failure, type TestClient } from "../support/mcp-clients.ts";
+import { startMcpServer, ticketOf } from "../support/mcp-server.ts";
 
 async function store(
   engine: TransferEngine,

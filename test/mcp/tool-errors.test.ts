@@ -6,16 +6,8 @@ import { describe, expect, test } from "vitest";
 import { type ErrorCode, errorCatalogue, TransferError } from "../../src/errors.ts";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { bodyOf, openBody, sha256 } from "../support/engine.ts";
-import {
-  clientKinds,
-  connect,
-  type Facts,
-  facts,
-  failure,
-  startMcpServer,
-  type TestClient,
-  ticketOf,
-} from "../support/mcp-server.ts";
+import { clientKinds, connect, type Facts, facts, failure, type TestClient } from "../support/mcp-clients.ts";
+import { startMcpServer, ticketOf } from "../support/mcp-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const hello = "aGVsbG8=";

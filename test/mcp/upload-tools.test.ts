@@ -1,7 +1,8 @@
 /** The tools that bring files, with both generations of clients over a real listener. */
 import { describe, expect, test } from "vitest";
 import { bodyOf, openBody, randomBytes, sha256 } from "../support/engine.ts";
-import { clientKinds, connect, facts, failure, startMcpServer, ticketOf } from "../support/mcp-server.ts";
+import { clientKinds, connect, facts, failure } from "../support/mcp-clients.ts";
+import { startMcpServer, ticketOf } from "../support/mcp-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 describe.each(clientKinds)("%s", (kind) => {

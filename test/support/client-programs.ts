@@ -3,6 +3,7 @@ import { execFile, execFileSync } from "node:child_process";
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { Upload, type UploadOptions } from "tus-js-client";
+import { cleanEnv } from "./built-server.ts";
 
 const run = promisify(execFile);
 
@@ -17,6 +18,7 @@ export async function program(command: string, args: readonly string[], cwd?: st
   try {
     const { stdout, stderr } = await run(command, [...args], {
       timeout: 120_000,
+      env: cleanEnv(),
       ...(cwd !== undefined && { cwd }),
     });
     return { status: 0, stdout, stderr };

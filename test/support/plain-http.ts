@@ -2,7 +2,13 @@
  * Requests with nothing between test and socket: one connection each, no pool, no retry, a body that can be held back. For tests
  * in which servers die and connections hang.
  */
-import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+import {
+  type Agent,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+} from "node:http";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
@@ -19,6 +25,8 @@ export interface HttpOptions {
   readonly body?: HttpBody;
   /** Gives up after this long without an answer; default 30 s. */
   readonly withinMs?: number;
+  /** Default: a connection of its own. */
+  readonly agent?: Agent;
 }
 
 /** A request whose body is fed by hand. */
@@ -38,8 +46,9 @@ export function open(
   url: string,
   headers: Record<string, string> = {},
   withinMs = 30_000,
+  agent: Agent | false = false,
 ): OpenRequest {
-  const outgoing = request(url, { method, headers, agent: false });
+  const outgoing = request(url, { method, headers, agent });
   const answer = new Promise<HttpAnswer>((resolve, reject) => {
     const timer = setTimeout(() => {
       outgoing.destroy();
@@ -85,6 +94,7 @@ export async function http(method: string, url: string, options: HttpOptions = {
       ...options.headers,
     },
     options.withinMs,
+    options.agent,
   );
   if (body === undefined) outgoing.end();
   else if (typeof body === "string" || body instanceof Uint8Array) outgoing.request.end(body);

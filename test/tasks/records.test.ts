@@ -1,3 +1,5 @@
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import type { Task } from "../../src/tasks/engine.ts";
 import { openTestStore } from "../support/engine.ts";
@@ -287,5 +289,28 @@ describe("a process", () => {
     const ids = await Promise.all(Array.from({ length: 12 }, () => startJob(tasks)));
     for (const id of ids) expect(await ended(tasks, id)).toMatchObject({ status: "completed" });
     expect(most).toBeLessThanOrEqual(2);
+  });
+
+  it("keeps its task when the clock jumps, though another one stands by that would take it over", async () => {
+    const dataDir = await tempDir();
+    const hold = gate();
+    let begun = 0;
+    const handler = async () => {
+      begun += 1;
+      await hold.opened;
+    };
+    const runs = await openJobs(handler, { dataDir, restart: "whole" });
+    const taskId = await startJob(runs.tasks);
+    await waitUntil(() => begun === 1);
+    await openJobs(handler, { dataDir, restart: "whole" });
+    const rows = new DatabaseSync(path.join(dataDir, "state.sqlite"), { timeout: 5_000 });
+    for (const jump of [3_600_000, -7_200_000]) {
+      rows.exec(`UPDATE process SET seen_at = seen_at + ${jump}`);
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+    }
+    rows.close();
+    hold.open();
+    expect(await ended(runs.tasks, taskId)).toMatchObject({ status: "completed" });
+    expect(begun).toBe(1);
   });
 });

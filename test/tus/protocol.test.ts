@@ -74,8 +74,8 @@ describe("which protocol", () => {
     for (const [path, allow] of [
       ["/files", "POST, OPTIONS"],
       ["/files/", "POST, OPTIONS"],
-      ["/files/unknown", "HEAD, PATCH, PUT, DELETE, OPTIONS"],
-      ["/files/unknown/name.txt", "HEAD, PATCH, PUT, DELETE, OPTIONS"],
+      ["/files/unknown", "GET, HEAD, PATCH, PUT, DELETE, OPTIONS"],
+      ["/files/unknown/name.txt", "GET, HEAD, PATCH, PUT, DELETE, OPTIONS"],
     ] as const) {
       for (const headers of [{}, tusHeaders, { "Tus-Resumable": "0.2.2" }]) {
         const response = await send(`${server.url}${path}`, "OPTIONS", headers);
@@ -83,7 +83,10 @@ describe("which protocol", () => {
         expect(fieldsOf(response)).toMatchObject({
           "tus-resumable": "1.0.0",
           "tus-version": "1.0.0",
-          "tus-extension": "creation,creation-with-upload,creation-defer-length,termination,expiration",
+          "tus-extension":
+            "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,checksum-trailer,concatenation",
+          "tus-checksum-algorithm": "sha256,sha1,md5,crc32c",
+          "upload-limit": `max-size=${2 ** 40}, max-age=86400`,
           "tus-max-size": String(2 ** 40),
           allow,
         });
@@ -136,8 +139,7 @@ describe("a method without meaning", () => {
     for (const [target, method, allow] of [
       [`${server.url}/files`, "GET", "POST, OPTIONS"],
       [`${server.url}/files`, "DELETE", "POST, OPTIONS"],
-      [url, "GET", "HEAD, PATCH, PUT, DELETE, OPTIONS"],
-      [url, "POST", "HEAD, PATCH, PUT, DELETE, OPTIONS"],
+      [url, "POST", "GET, HEAD, PATCH, PUT, DELETE, OPTIONS"],
       [`${server.url}/d/x/y`, "PUT", "GET, HEAD, OPTIONS"],
       [`${server.url}/d/x/y`, "POST", "GET, HEAD, OPTIONS"],
     ] as const) {
@@ -181,6 +183,11 @@ describe("CORS", () => {
         "Tus-Version",
         "Tus-Extension",
         "Tus-Max-Size",
+        "Tus-Checksum-Algorithm",
+        "Upload-Concat",
+        "Upload-Complete",
+        "Upload-Limit",
+        "Upload-Draft-Interop-Version",
         "Upload-Offset",
         "Upload-Length",
         "Upload-Defer-Length",
@@ -226,6 +233,8 @@ describe("CORS", () => {
         "upload-checksum",
         "upload-concat",
         "upload-complete",
+        "upload-draft-interop-version",
+        "content-disposition",
         "x-request-id",
         "x-requested-with",
         "x-http-method-override",

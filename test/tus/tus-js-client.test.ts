@@ -50,6 +50,29 @@ describe("tus-js-client", () => {
     expect(await storedAt(done.url)).toBe(sha256(bytes));
   });
 
+  test("uploads four parts of 40 MiB at once, and the whole has the right digest", async () => {
+    const large = someBytes(40 << 20);
+    const digest = sha256(large);
+    const done = await upload(large, {
+      parallelUploads: 4,
+      metadata: { filename: "large.bin", sha256: digest },
+    });
+    const looked = await head(done.url ?? "");
+    expect(looked.headers.get("upload-concat")).toMatch(/^final;(http\S+ ){3}http\S+$/);
+    expect(looked.headers.get("upload-offset")).toBe(String(large.byteLength));
+    expect(await storedAt(done.url)).toBe(digest);
+  });
+
+  test("is told when four parts do not make the file that was announced", async () => {
+    const options = { parallelUploads: 4, retryDelays: null, metadata: { sha256: "0".repeat(64) } };
+    await expect(upload(bytes, options)).rejects.toThrow(/422/);
+  });
+
+  test("uploads parts in chunks at once, and an interrupted one goes on", async () => {
+    const done = await upload(bytes, { parallelUploads: 3, chunkSize: 100_000 });
+    expect(await storedAt(done.url)).toBe(sha256(bytes));
+  });
+
   test("uploads an empty file", async () => {
     const done = await upload(Buffer.alloc(0), {});
     expect(await storedAt(done.url)).toBe(sha256(""));

@@ -54,6 +54,8 @@ async function guarded<T>(work: Promise<T>): Promise<T> {
 
 /** Syncs a folder for any number of callers at once: those that come while one runs share the next. */
 class FolderSync {
+  /** Syncs that failed. What they lost the next one does not bring back, though it succeeds. */
+  failures = 0;
   readonly #dir: string;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
@@ -85,6 +87,9 @@ class FolderSync {
     const fd = await openFile(this.#dir, "r");
     try {
       await syncFile(fd);
+    } catch (error) {
+      this.failures += 1;
+      throw error;
     } finally {
       await closeFile(fd);
       if (this.#next === null) this.#running = null;
@@ -104,11 +109,14 @@ function writeGathered(fd: number, pieces: readonly Uint8Array[], position: numb
 class FileWriter implements BlobWriter {
   readonly #fd: number;
   readonly #folder: FolderSync | null;
+  /** When the name was made. */
+  readonly #folderFailures: number;
   #nameSynced = false;
 
-  constructor(fd: number, folder: FolderSync | null) {
+  constructor(fd: number, folder: FolderSync | null, folderFailures: number) {
     this.#fd = fd;
     this.#folder = folder;
+    this.#folderFailures = folderFailures;
   }
 
   async write(pieces: readonly Uint8Array[], position: number): Promise<void> {
@@ -135,6 +143,9 @@ class FileWriter implements BlobWriter {
     if (this.#folder === null) return;
     if (this.#nameSynced) return guarded(syncData(this.#fd));
     await guarded(Promise.all([syncData(this.#fd), this.#folder.request()]));
+    // Somebody else's sync of the folder that failed may have been the one that held this name.
+    if (this.#folder.failures !== this.#folderFailures)
+      throw diskError(new Error("the folder's sync failed"));
     this.#nameSynced = true;
   }
 
@@ -205,8 +216,10 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
   return {
     async create(name) {
       const { file, folder } = locate(name);
+      // Before the name is made: a sync that fails from here on may be its own.
+      const { failures } = folder;
       const fd = await guarded(openFile(file, "wx", 0o600));
-      return new FileWriter(fd, fsync === "always" ? folder : null);
+      return new FileWriter(fd, fsync === "always" ? folder : null, failures);
     },
     async open(name) {
       return new FileReader(await guarded(openFile(locate(name).file, "r")));

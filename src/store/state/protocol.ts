@@ -28,7 +28,8 @@ export type ToWorker =
   | { readonly kind: "close" };
 
 export type FromWorker =
-  | { readonly kind: "ready" }
+  /** `tornLogBytes`: what the end of the log held beyond its last whole commit; it was left out. */
+  | { readonly kind: "ready"; readonly tornLogBytes: number }
   | { readonly kind: "failed"; readonly failure: Failure }
   /** `changed`: records that somebody may be waiting for were written. */
   | { readonly kind: "replies"; readonly replies: readonly WorkerReply[]; readonly changed: boolean }

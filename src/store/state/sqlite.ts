@@ -22,6 +22,8 @@ export interface SqliteState {
   readonly tasks: TaskState;
   readonly changes: ChangeFeed;
   readonly liveness: Liveness;
+  /** Bytes of an unfinished or spoiled commit that were found at the end of the log, and left out; 0 as a rule. */
+  readonly tornLogBytes: number;
   /** Waits for what was asked before, takes this process out of the store, and lets go of every file. */
   close(): Promise<void>;
 }
@@ -46,6 +48,7 @@ const transferMethods = [
   "settle",
   "claimVerifications",
   "orphans",
+  "idleUploads",
   "adoptOrphan",
   "replaceSegments",
   "announceBlob",
@@ -137,6 +140,7 @@ export async function openSqliteState({
     tasks: remote<TaskState>(client, "tasks", taskMethods),
     changes: { subscribe: (onChange) => client.subscribe(onChange) },
     liveness,
+    tornLogBytes: client.tornLogBytes,
     close: () => client.close(() => operations.removeProcess(processId)),
   };
 }

@@ -38,6 +38,8 @@ function toError(failure: Failure): Error {
 const workerUrl = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
 
 export class WorkerClient {
+  /** As the worker found it on opening. */
+  tornLogBytes = 0;
   readonly #worker: Worker;
   readonly #report: (fault: Error) => void;
   readonly #pending = new Map<number, Pending>();
@@ -61,8 +63,10 @@ export class WorkerClient {
     const client = new WorkerClient(worker, report);
     await new Promise<void>((resolve, reject) => {
       worker.once("message", (message: FromWorker) => {
-        if (message.kind === "ready") resolve();
-        else reject(toError(message.kind === "failed" ? message.failure : unexpected(message.kind)));
+        if (message.kind === "ready") {
+          client.tornLogBytes = message.tornLogBytes;
+          resolve();
+        } else reject(toError(message.kind === "failed" ? message.failure : unexpected(message.kind)));
       });
       worker.once("error", (error) => reject(unavailable("The state store could not be opened.", error)));
       worker.once("exit", () => reject(unavailable("The state store could not be opened.")));

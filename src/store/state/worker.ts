@@ -95,7 +95,8 @@ async function start(port: MessagePort): Promise<void> {
   try {
     const opened = await openDatabase(settings);
     serve(port, settings, opened);
-    port.postMessage({ kind: "ready" } satisfies FromWorker);
+    const { tornLogBytes } = opened;
+    port.postMessage({ kind: "ready", tornLogBytes } satisfies FromWorker);
   } catch (error) {
     port.postMessage({ kind: "failed", failure: toFailure(error) } satisfies FromWorker);
     port.close();

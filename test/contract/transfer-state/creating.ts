@@ -50,6 +50,7 @@ export function creating(under: () => StateUnderTest): void {
       expiresAt: now + dayMs,
       bytesPerSecond: null,
       concat: "final",
+      uploadConcat: null,
     });
     expect((await state.findUpload(input.handle))?.upload).toEqual(upload);
     const view = await state.findByTicket(input.ticket.hash);

@@ -106,7 +106,7 @@ export function endings(under: () => StateUnderTest): void {
     await committed(state, await begun(state, upload, { owner: "p_dead" }), 100);
     const lease = await begun(state, upload, { owner: "p_dead" });
     await committed(state, lease, 200, { active: true });
-    expect(await state.adoptOrphan(upload.handle, lease.upload.fence, 50)).toBe(true);
+    expect(await state.adoptOrphan(upload.handle, lease.upload.fence, 150)).toBe(true);
     expect(await found(state, upload.handle)).toMatchObject({ offset: 150, leaseActive: false });
     expect(await state.segments(upload.handle)).toMatchObject([{ length: 100 }, { length: 50 }]);
     expect(await state.usage("ada")).toEqual({ bytes: 150, files: 1 });
@@ -115,6 +115,73 @@ export function endings(under: () => StateUnderTest): void {
     await committed(state, again, 10, { active: true });
     expect(await state.adoptOrphan(upload.handle, again.upload.fence, 1_000)).toBe(true);
     expect((await found(state, upload.handle)).offset).toBe(160);
+  });
+
+  it("an upload that nobody writes goes back too, over as many segments as are missing, and is left alone where none is", async () => {
+    const { state, recount } = under();
+    const upload = await created(state, { sizeBytes: null });
+    const blobs = [newBlob(), newBlob(), newBlob()];
+    for (const blob of blobs)
+      await committed(state, await begun(state, upload, { owner: "p_dead", blob }), 100);
+    const before = await found(state, upload.handle);
+    expect(await state.adoptOrphan(upload.handle, before.fence, null)).toBe(false);
+    expect(await state.adoptOrphan(upload.handle, before.fence, 300)).toBe(false);
+    await expectUnchanged(state, before);
+    expect(await state.adoptOrphan(upload.handle, before.fence, 40)).toBe(true);
+    expect(await found(state, upload.handle)).toMatchObject({
+      offset: 40,
+      status: "receiving",
+      leaseActive: false,
+      fence: before.fence + 1,
+    });
+    expect(await state.segments(upload.handle)).toMatchObject([{ start: 0, length: 40 }]);
+    expect(await state.usage("ada")).toEqual({ bytes: 40, files: 1 });
+    expect(await recount("ada")).toEqual({ bytes: 40, files: 1 });
+    expect((await state.garbage(0, 10)).toSorted()).toEqual(blobs.slice(1).toSorted());
+  });
+
+  it("an upload that is being verified without all of its bytes takes bytes again", async () => {
+    const { state } = under();
+    const lease = await begun(state, await created(state), { owner: "p_dead" });
+    const { upload } = await committed(state, lease, 1_000, { status: "verifying" });
+    expect(await state.adoptOrphan(upload.handle, upload.fence, null)).toBe(false);
+    expect(await state.adoptOrphan(upload.handle, upload.fence, 0)).toBe(true);
+    expect(await found(state, upload.handle)).toMatchObject({
+      offset: 0,
+      status: "receiving",
+      leaseActive: false,
+    });
+    const again = await begun(state, upload, { offset: 0, owner: "p_alive" });
+    expect((await committed(state, again, 1_000, { status: "verifying" })).upload.offset).toBe(1_000);
+  });
+
+  it("the uploads that dead owners wrote lately and left idle are told page by page, and no others", async () => {
+    const { state } = under();
+    const idle: string[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      const lease = await begun(state, await created(state), { owner: count === 3 ? "p_other" : "p_dead" });
+      idle.push((await committed(state, lease, 100)).upload.handle);
+    }
+    await committed(state, await begun(state, await created(state), { owner: "p_alive" }), 100);
+    await committed(state, await begun(state, await created(state), { owner: "p_dead" }), 100, {
+      active: true,
+    });
+    const empty = await begun(state, await created(state), { owner: "p_dead" });
+    await state.releaseWrite(empty.upload.handle, "p_dead", empty.upload.fence);
+    const done = await begun(state, await created(state), { owner: "p_dead" });
+    await committed(state, done, 1_000, { status: "complete", sha256: "f" });
+
+    const owners = ["p_dead", "p_other"];
+    const told: string[] = [];
+    let page = await state.idleUploads(owners, 0, null, 2);
+    for (; page.next !== null; page = await state.idleUploads(owners, 0, page.next, 2)) {
+      expect(page.uploads).toHaveLength(2);
+      told.push(...page.uploads.map(({ handle }) => handle));
+    }
+    told.push(...page.uploads.map(({ handle }) => handle));
+    expect(told.toSorted()).toEqual(idle.toSorted());
+    const { now } = (await state.findUpload(idle[0] ?? "")) ?? { now: 0 };
+    expect((await state.idleUploads(owners, now + 1, null, 10)).uploads).toEqual([]);
   });
 
   it("all segments of a complete upload become one, and their blobs garbage", async () => {

@@ -7,6 +7,7 @@ import type {
   BeginWrite,
   CommitOutcome,
   CommitWrite,
+  Concatenation,
   NewTicket,
   NewUpload,
   Quota,
@@ -57,6 +58,36 @@ export const newUpload = (more: Partial<NewUpload> = {}): NewUpload => ({
   begin: null,
   ...more,
 });
+
+export const newConcatenation = (more: Partial<Concatenation> = {}): Concatenation => ({
+  handle: newHandle(),
+  principal: "ada",
+  filename: "whole.bin",
+  contentType: null,
+  metadata: null,
+  declaredSha256: null,
+  uploadConcat: "final;/files/a /files/b",
+  partials: [],
+  maxSizeBytes: 2 ** 40,
+  ttlMs: dayMs,
+  ticket: newTicket(),
+  owner: "p_one",
+  argumentsHash: "e".repeat(64),
+  ...more,
+});
+
+/** A partial upload with all its bytes, in a blob of its own. */
+export async function finishedPartial(
+  state: TransferState,
+  length: number,
+  more: Partial<NewUpload> = {},
+): Promise<{ upload: UploadRecord; hash: string; blob: string }> {
+  const ticket = newTicket();
+  const blob = newBlob();
+  const upload = await created(state, { sizeBytes: length, concat: "partial", ticket, ...more });
+  const lease = await begun(state, upload, { blob });
+  return { upload: (await committed(state, lease, length)).upload, hash: ticket.hash, blob };
+}
 
 export async function created(state: TransferState, more: Partial<NewUpload> = {}): Promise<UploadRecord> {
   const outcome = await state.createUpload(newUpload(more));

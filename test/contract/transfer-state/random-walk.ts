@@ -7,6 +7,7 @@ import {
   found,
   hourMs,
   newBlob,
+  newConcatenation,
   newTicket,
   newUpload,
   type StateUnderTest,
@@ -95,6 +96,28 @@ export function randomWalk(under: () => StateUnderTest): void {
             )
             // Asked for more than the record, which has moved on since, can take.
             .catch((error: unknown) => expect(String(error)).not.toMatch(/storage/));
+        },
+        async (store) => {
+          const parts: { handle: string; hash: string }[] = [];
+          for (const length of [below(200), 0, below(200)]) {
+            const ticket = newTicket();
+            const made = await store.createUpload(
+              newUpload({
+                sizeBytes: length,
+                concat: "partial",
+                ticket,
+                begin: { owner: "p_0", blob: newBlob() },
+              }),
+            );
+            if (made.kind !== "created" || made.segment === null) return;
+            const lease = { upload: made.upload, segment: made.segment };
+            await store.commitWrite(commitOf(lease, below(5) === 0 ? 0 : length, { ttlMs: hourMs }));
+            parts.push({ handle: made.upload.handle, hash: ticket.hash });
+          }
+          handles.push(...parts.map(({ handle }) => handle));
+          const input = newConcatenation({ partials: parts.map(({ hash }) => hash) });
+          const outcome = await store.concatenate(input);
+          if (outcome.kind === "created") handles.push(input.handle);
         },
         (store) => store.removeUpload(pick(handles) ?? "", null),
         (store) => store.startOver(pick(handles) ?? "", newTicket(), hourMs),

@@ -75,6 +75,7 @@ function everyOperation(): void {
   call("refuseLease", upload.handle, 1);
   call("commitWrite", commitOf({ upload, segment }, 10, { active: true }));
   call("orphans", ["p", "q"], 10);
+  call("idleUploads", ["p", "q"], 0, { expiresAt: 0, id: 0 }, 10);
   call("adoptOrphan", upload.handle, 1, 5);
   const next = call("beginWrite", beginOf(upload, { declareSize: 20 }));
   if (next.kind !== "ok") throw new Error(next.kind);

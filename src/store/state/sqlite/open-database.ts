@@ -12,13 +12,15 @@ import { SqliteConnection } from "./connection.ts";
 import { isBusy, StateRefused } from "./failures.ts";
 import { migrations, schemaVersion } from "./migrations.ts";
 import { makePrivateDir, makePrivateFile } from "./private-file.ts";
-import { clearDeadLocks, ProcessLock } from "./process-lock.ts";
+import { clearDeadLocks, hasLiveProcess, ProcessLock } from "./process-lock.ts";
+import { tornLogBytes } from "./torn-log.ts";
 
 /** Number of the layout of the data folder; raised when an older program could not live with what it finds. */
 const format = "1";
 const patienceMs = 30_000;
 
 export interface OpenedState {
+  readonly tornLogBytes: number;
   readonly connection: SqliteConnection;
   readonly lock: ProcessLock;
 }
@@ -113,6 +115,8 @@ export async function openDatabase({ dataDir, fsync, processId }: WorkerSettings
   try {
     await withPatience(deadline, () => openingLock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"));
     checkFormat(dataDir);
+    // While somebody else writes, the end of the log is his business.
+    const torn = hasLiveProcess(dataDir) ? 0 : tornLogBytes(join(dataDir, "state.sqlite-wal"));
     // Processes that are closing, or writing already, may be in the way for a moment.
     const connection = await withPatience(deadline, () =>
       openConnection(join(dataDir, "state.sqlite"), fsync),
@@ -120,7 +124,7 @@ export async function openDatabase({ dataDir, fsync, processId }: WorkerSettings
     try {
       const lock = new ProcessLock(dataDir, processId);
       clearDeadLocks(dataDir);
-      return { connection, lock };
+      return { connection, lock, tornLogBytes: torn };
     } catch (error) {
       connection.close();
       throw error;

@@ -86,6 +86,13 @@ function ifDead(dataDir: string, processId: string, meanwhile: (path: string) =>
 
 export const isDead = (dataDir: string, processId: string): boolean => ifDead(dataDir, processId, () => {});
 
+/** Whether any process may have the store open. */
+export const hasLiveProcess = (dataDir: string): boolean =>
+  existsSync(lockDir(dataDir)) &&
+  readdirSync(lockDir(dataDir)).some(
+    (name) => name.endsWith(extension) && !isDead(dataDir, name.slice(0, -extension.length)),
+  );
+
 /** Removes the lock file of a process if it is dead. */
 export function clearLock(dataDir: string, processId: string): void {
   ifDead(dataDir, processId, (path) => rmSync(path, { force: true }));

@@ -1,6 +1,6 @@
 /** One upload made of several partial ones (tus Concatenation): rows change their owner, bytes stay where they are. */
 import { createHash } from "node:crypto";
-import type { Concatenation, ConcatenateOutcome } from "../../../transfer/state-store.ts";
+import type { ConcatenateOutcome, Concatenation } from "../../../transfer/state-store.ts";
 import { first, type Op, type OpContext, run } from "../operation.ts";
 import { expiryFrom, isDue, toUpload, type UploadRow } from "../schema.ts";
 import { dropUpload } from "./removal.ts";

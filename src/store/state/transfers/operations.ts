@@ -6,7 +6,7 @@ import { concatenate } from "./concatenation.ts";
 import { addGarbage, announceBlob, forgetGarbage, garbage, unknownBlobs } from "./garbage.ts";
 import { leaseRequests, refuseLease, requestLease } from "./lease-requests.ts";
 import { completeUploads, listUploads } from "./listing.ts";
-import { adoptOrphan, orphans } from "./orphans.ts";
+import { adoptOrphan, idleUploads, orphans } from "./orphans.ts";
 import { heartbeat, processes, registerProcess, removeProcess } from "./processes.ts";
 import { expire, removeUpload } from "./removal.ts";
 import { segments } from "./segments.ts";
@@ -36,6 +36,7 @@ export const transferOperations: OperationsOf<TransferState> = {
   settle: { mode: "write", run: settle },
   claimVerifications: { mode: "write", run: claimVerifications },
   orphans: { mode: "snapshot", run: orphans },
+  idleUploads: { mode: "read", run: idleUploads },
   adoptOrphan: { mode: "write", run: adoptOrphan },
   replaceSegments: { mode: "write", run: replaceSegments },
   announceBlob: { mode: "housekeeping", run: announceBlob },

@@ -1,0 +1,73 @@
+import * as z from "zod";
+import type { Task } from "../../tasks/engine.ts";
+import { outputSchema } from "../output-schema.ts";
+import { tasksOf } from "../task-facts.ts";
+import { defineTool } from "../tool-definition.ts";
+
+const maxRows = 30;
+const maxTextLength = 100;
+
+export const durableTaskList = defineTool({
+  name: "durable_task_list",
+  title: "List tasks",
+  description: `Finds tasks again: long work, such as that on large files, goes on though the conversation that started it has ended.
+Lists your own tasks, oldest first, ${maxRows} at most; pass nextCursor as cursor for the next page. status narrows the list: working are those that run, input_required those that wait for an answer. durable_task_get tells all of one.`,
+  annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  inputSchema: z.object({
+    status: z
+      .enum(["working", "input_required", "completed", "failed", "cancelled"])
+      .optional()
+      .describe("Only these."),
+    limit: z
+      .int()
+      .min(1)
+      .max(maxRows)
+      .optional()
+      .describe(`Rows at most, 1 to ${maxRows}; default ${maxRows}.`),
+    cursor: z.string().min(1).max(1024).optional().describe("nextCursor of the page before."),
+  }),
+  outputSchema: outputSchema({
+    tasks: z.array(z.looseObject({ taskId: z.string(), status: z.string() })).optional(),
+    nextCursor: z.string().optional(),
+  }),
+  async handler({ status, limit, cursor }, context) {
+    const query = { status: status ?? null, limit: limit ?? maxRows, cursor: cursor ?? null };
+    const { tasks, nextCursor } = await tasksOf(context).list(context.principal, query);
+    return {
+      facts: {
+        status: "listed",
+        tasks: tasks.map(row),
+        ...(nextCursor !== null && { nextCursor }),
+        nextStep: nextStep(tasks.length, nextCursor),
+      },
+    };
+  },
+});
+
+function row(task: Task): Record<string, unknown> {
+  const { taskId, kind, status, progress, inputRequests, error, createdAt, expiresAt } = task;
+  const [question] = inputRequests;
+  return {
+    taskId,
+    kind: shortened(kind),
+    status,
+    ...(progress !== null && { progress: shortened(progress.message) }),
+    ...(question !== undefined && { question: shortened(question.prompt) }),
+    ...(error !== null && { error: error.code }),
+    createdAt: createdAt.toISOString(),
+    ...(expiresAt !== null && { expiresAt: expiresAt.toISOString() }),
+  };
+}
+
+/** A page of the longest words would not fit a result; durable_task_get has all of them. */
+function shortened(text: string): string {
+  return text.length <= maxTextLength ? text : `${text.slice(0, maxTextLength - 1)}…`.toWellFormed();
+}
+
+function nextStep(rows: number, nextCursor: string | null): string {
+  if (rows === 0) return "There is no such task.";
+  const use = "Use a taskId with durable_task_get, durable_task_respond or durable_task_cancel.";
+  return nextCursor === null
+    ? use
+    : `${use} For more rows call durable_task_list with cursor ${JSON.stringify(nextCursor)}.`;
+}
