@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Suites that start the built binary, brokers or other processes: each of them fills a small machine alone. */
-const heavy = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts"];
+const heavy = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts", "test/conformance/**/*.test.ts"];
 
 export default defineConfig({
   test: {

@@ -26,7 +26,6 @@ events { worker_connections 1024; }
 http {
   access_log off;
   sendfile on;
-  tcp_nopush on;
   keepalive_requests 1000000;
   client_max_body_size 0;
   client_body_temp_path ${dir}/body;

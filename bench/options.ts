@@ -14,7 +14,7 @@ npm run bench -- growth [options]    the same operations on stores of different 
   --huge-bytes N       size of the largest upload (default 10 GiB)
   --records A,B        growth: sizes of the stores (default 1000,100000,1000000)
   --out FILE           where the JSON goes (default below bench/results)
-  --quick              small sizes and 3 rounds, to try the harness: its figures mean little
+  --quick              small sizes, 2 rounds, tmpfs: to try the harness; its figures mean little
   --list               names the workloads and ends
   --help               this text`;
 
@@ -78,10 +78,10 @@ export function readOptions(args: readonly string[]): BenchOptions {
   const quick = values.quick ?? false;
   return {
     command: readCommand(positionals),
-    rounds: values.rounds === undefined ? (quick ? 3 : 5) : readCount("rounds", values.rounds),
+    rounds: values.rounds === undefined ? (quick ? 2 : 5) : readCount("rounds", values.rounds),
     only: values.only?.split(",").map((name) => name.trim()) ?? null,
     servers: values.servers === undefined ? serverIds : readServers(values.servers),
-    media: readMedia(values.medium ?? "both"),
+    media: readMedia(values.medium ?? (quick ? "tmpfs" : "both")),
     diskDir: values["disk-dir"] ?? null,
     hugeBytes: values["huge-bytes"] === undefined ? null : readCount("huge-bytes", values["huge-bytes"]),
     records: values.records?.split(",").map((count) => readCount("records", count)) ?? null,

@@ -61,22 +61,22 @@ const store = await openStore({
 const openMs = performance.now() - openedAt;
 const { transfers } = store;
 
-function countFiles(): number {
+function countComplete(): number {
   const database = new DatabaseSync(join(dataDir, "state.sqlite"), { readOnly: true });
   try {
-    return Number(database.prepare("SELECT files FROM usage WHERE principal = 'local'").get()?.files);
+    return Number(database.prepare("SELECT count(*) AS n FROM upload WHERE status = 'complete'").get()?.n);
   } finally {
     database.close();
   }
 }
 
-/** Where the second half of the list begins. */
+/** Half-way among the complete files: what earlier rounds created lies behind all of them. */
 async function middleCursor(): Promise<string | null> {
-  const half = Math.floor(countFiles() / 2);
+  const half = Math.floor(countComplete() / 2);
+  const limit = Math.min(1_000, half);
   let cursor: string | null = null;
-  for (let seen = 0; seen < half; seen += 1_000)
-    cursor = (await transfers.list("local", { status: null, limit: Math.min(1_000, half), cursor }))
-      .nextCursor;
+  for (let seen = 0; seen < half; seen += limit)
+    cursor = (await transfers.list("local", { status: "complete", limit, cursor })).nextCursor;
   return cursor;
 }
 

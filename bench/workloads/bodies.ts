@@ -131,7 +131,7 @@ const streams = workload({
   },
 });
 
-const memory = { ...large, media: ["tmpfs"], servers: ["a", "b", "c", "f"], memoryRounds: 3 } as const;
+const memory = { ...large, media: ["tmpfs"], servers: ["a", "b", "c", "f"], memoryRounds: 2 } as const;
 
 const huge = workload({
   ...memory,

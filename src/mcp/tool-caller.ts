@@ -43,7 +43,7 @@ export function createToolCaller(
     if (tool === undefined) throw invalidParams(`Tool ${name} not found`);
     if (served.era === "modern")
       return isStarting(tool) && declaresTasks(declaredCapabilities(context))
-        ? startTaskFor(tool, call)
+        ? startExtensionTask(tool, call)
         : result(tool, call);
     if (task === undefined) return result(tool, call);
     // 2025-11-25, Tool-Level Negotiation: a tool that says nothing of tasks forbids them.
@@ -61,7 +61,7 @@ async function result(tool: ToolDefinition, { args, context, served }: Call): Pr
  * Begins the task of a tool for a client that takes tasks of the extension. What is wrong with the call itself is a result like that of
  * every tool; there is no task to hand out then.
  */
-export async function startTaskFor(
+export async function startExtensionTask(
   tool: ToolDefinition,
   { args, context, served }: Call,
 ): Promise<Result> {

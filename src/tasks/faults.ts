@@ -13,7 +13,7 @@ export class HandlerFault extends TransferError {
   }
 }
 
-export function asError(thrown: unknown): Error {
+function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 

@@ -4,7 +4,7 @@
  */
 import type { JsonValue } from "./engine.ts";
 
-export const maxJsonBytes = 1 << 20;
+const maxJsonBytes = 1 << 20;
 const maxDepth = 200;
 
 /** Says what is not JSON about a value, and where. */

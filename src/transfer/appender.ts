@@ -6,6 +6,7 @@
  * which judges offset and fence in its transaction → bytes to the segment → sync → commit. Nothing before the lease changes anything.
  */
 import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
 import { asTransferError, TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { type ActiveWrite, ActiveWrites, closeQuietly, type HeldSegment } from "./active-writes.ts";
@@ -18,7 +19,8 @@ import type { Appended, AppendRequest, TransferLimits } from "./engine.ts";
 import { GatherBudget } from "./gather.ts";
 import { newBlobName } from "./identifiers.ts";
 import type { SegmentRecord, StoredStatus, UploadRecord } from "./records.ts";
-import type { CommitOutcome, Liveness, Quota, TransferState } from "./state-store.ts";
+import { isSmallFile, newSmallName, SmallBody } from "./small-files.ts";
+import type { CommitOutcome, Liveness, Quota, SmallOutcome, TransferState } from "./state-store.ts";
 import { compareWithStored } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
 import {
@@ -96,12 +98,79 @@ export class Appender {
     if (claimed === "busy") throw locked(upload);
     try {
       const abandonedFence = claimed === "claimed" ? null : claimed.abandonedFence;
+      if (abandonedFence === null && isSmallFile(upload, request))
+        return await this.#storeSmall(run, upload, request);
       const lease = await this.#takeLease(upload, request, abandonedFence);
       return await this.#write(run, lease, request);
     } finally {
       this.active.leave(run);
       run.finish();
     }
+  }
+
+  /** A whole small file: read first, then stored in one commit, which judges offset and lease. */
+  async #storeSmall(run: Run, upload: UploadRecord, request: AppendRequest): Promise<Appended> {
+    const bytes = await this.readSmall(run, request);
+    if (bytes.byteLength < (request.body.lengthBytes ?? 0)) {
+      const kept = await this.#keepPart(upload, request, bytes);
+      throw run.wasStopped ? locked(kept) : brokenOff(kept);
+    }
+    const outcome = await this.writeSmall(upload.handle, upload.generation, bytes);
+    switch (outcome.kind) {
+      case "ok":
+        return this.#finish(outcome.upload, outcome.now, false, bytes.byteLength);
+      case "unknown":
+        throw unknownHandle();
+      case "offset":
+        throw offsetMismatch(outcome.upload, request.offset);
+      case "locked":
+        throw locked(outcome.upload);
+      case "inactive":
+        throw inactive(outcome.upload, outcome.now, upload);
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  /** What has come of a small file that broke off counts like that of any other. */
+  async #keepPart(upload: UploadRecord, request: AppendRequest, bytes: Buffer): Promise<UploadRecord> {
+    if (bytes.byteLength === 0 || checksumsOf(request) !== null) return upload;
+    const body = { stream: Readable.from([bytes]), lengthBytes: bytes.byteLength };
+    const part: AppendRequest = { offset: 0, body, declareSizeBytes: request.declareSizeBytes ?? null };
+    const lease = await this.#takeLease(upload, part, null);
+    const { transfer } = await this.#write(new Run(upload.handle), lease, part);
+    return { ...lease.upload, offset: transfer.offset };
+  }
+
+  /** The body, with its digests checked; shorter than announced where it broke off. */
+  async readSmall(run: Run | null, request: AppendRequest): Promise<Buffer> {
+    const checksums = checksumsOf(request);
+    const body = new SmallBody(request.body.stream, request.body.lengthBytes ?? 0);
+    run?.attach({ fence: 0, body, checkpoint: () => {} });
+    request.onAccepted?.();
+    body.start();
+    const bytes = await body.bytes;
+    if (checksums === null || bytes.byteLength < (request.body.lengthBytes ?? 0)) return bytes;
+    checksums.update(bytes);
+    checksums.verify(0);
+    return bytes;
+  }
+
+  writeSmall(handle: string, generation: number, bytes: Buffer): Promise<SmallOutcome> {
+    return this.#parts.state.storeSmall({
+      handle,
+      generation,
+      bytes,
+      sha256: createHash("sha256").update(bytes).digest("hex"),
+      blob: newSmallName(handle),
+      fileTtlMs: this.#parts.limits.fileTtlMs,
+      uploadTtlMs: this.#parts.limits.uploadTtlMs,
+    });
+  }
+
+  /** What follows a small file written with the creation of its upload. */
+  finishSmall(upload: UploadRecord, now: number, receivedBytes: number): Promise<Appended> {
+    return this.#finish(upload, now, false, receivedBytes);
   }
 
   /** The same for an upload just created with its lease taken. */
@@ -220,11 +289,7 @@ export class Appender {
         case "quota":
           throw quotaExceeded(outcome.limit, outcome.used);
         case "inactive":
-          throw isExpired(outcome.upload, outcome.now) || outcome.upload.generation !== upload.generation
-            ? unknownHandle()
-            : new TransferError("not_active", `The upload is ${outcome.upload.status}: it takes no bytes.`, {
-                cursor: outcome.upload.offset,
-              });
+          throw inactive(outcome.upload, outcome.now, upload);
         case "locked":
           takeOverFence = null;
           await contention.makeWay(outcome.upload, "if_idle");
@@ -265,6 +330,7 @@ export class Appender {
     let lost: TransferError | null = null;
     let checkpointAt = performance.now();
     const startedAt = performance.now();
+    const isTime = () => performance.now() - checkpointAt >= checkpointMs;
 
     const tell = (written: number) => {
       const to = segment.length + written;
@@ -290,7 +356,7 @@ export class Appender {
       budget: this.#budget,
       onWritten: (written) => {
         if (!atomic) tell(written);
-        if (written - (committed - segment.length) >= checkpointBytes) checkpoint();
+        if (written - (committed - segment.length) >= checkpointBytes || isTime()) checkpoint();
       },
       onPiece:
         checksums === null && whole === null
@@ -362,7 +428,9 @@ export class Appender {
       fence: segment.fence,
       body,
       checkpoint: () => {
-        if (performance.now() - checkpointAt >= checkpointMs) checkpoint();
+        if (atomic || !isTime()) return;
+        body.flush();
+        checkpoint();
       },
     });
     let clean = false;
@@ -516,7 +584,7 @@ class Run implements ActiveWrite {
   fence = 0;
   finish: () => void = () => {};
   readonly finished: Promise<void>;
-  #body: BodyWriter | null = null;
+  #body: { lastByteAt: number; stop(): void } | null = null;
   #checkpoint: () => void = () => {};
   readonly #since = performance.now();
   #stopped = false;
@@ -528,11 +596,23 @@ class Run implements ActiveWrite {
     });
   }
 
-  attach({ fence, body, checkpoint }: { fence: number; body: BodyWriter; checkpoint: () => void }): void {
+  attach({
+    fence,
+    body,
+    checkpoint,
+  }: {
+    fence: number;
+    body: { lastByteAt: number; stop(): void };
+    checkpoint: () => void;
+  }): void {
     this.fence = fence;
     this.#body = body;
     this.#checkpoint = checkpoint;
     if (this.#stopped) body.stop();
+  }
+
+  get wasStopped(): boolean {
+    return this.#stopped;
   }
 
   lastByteAt(): number {
@@ -583,6 +663,14 @@ function reserveReached(cursor?: number): TransferError {
       ...(cursor !== undefined && { cursor }),
     },
   );
+}
+
+/** The upload takes no bytes any more, or is not the one that was looked up. */
+function inactive(found: UploadRecord, now: number, before: UploadRecord): TransferError {
+  if (isExpired(found, now) || found.generation !== before.generation) return unknownHandle();
+  return new TransferError("not_active", `The upload is ${found.status}: it takes no bytes.`, {
+    cursor: found.offset,
+  });
 }
 
 function tooMany(): TransferError {

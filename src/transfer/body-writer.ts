@@ -45,6 +45,7 @@ export class BodyWriter {
   readonly #options: BodyWriterOptions;
   readonly #gather = new Gather();
   #busy = false;
+  #flushing = false;
   #end: BodyEnd | null = null;
   #failure: unknown = null;
   #failed = false;
@@ -77,6 +78,13 @@ export class BodyWriter {
   /** Reads no further; what has come is written, then `done` resolves with `stopped`. */
   stop(): void {
     this.#finish("stopped");
+  }
+
+  /** Writes what has come although it is less than would be gathered otherwise: a slow sender's bytes must not wait for more. */
+  flush(): void {
+    if (this.#gather.bytes === 0) return;
+    this.#flushing = true;
+    if (!this.#busy) this.#pump();
   }
 
   /** The body is refused from here on: `done` rejects with this once what is being written has landed. */
@@ -141,12 +149,13 @@ export class BodyWriter {
       this.#settle();
       return;
     }
-    const enough = this.#gather.bytes >= this.#options.budget.shareBytes;
+    const enough = this.#flushing || this.#gather.bytes >= this.#options.budget.shareBytes;
     if (this.#gather.bytes === 0 || !(enough || this.#end !== null)) {
       if (this.#end !== null) this.#settle();
       return;
     }
     this.#busy = true;
+    this.#flushing = false;
     const bytes = this.#gather.bytes;
     this.#store(this.#gather.take(), bytes).then(
       () => {

@@ -153,6 +153,30 @@ export type BeginOutcome =
   /** Another request is writing (of another process, or of this one). */
   | { readonly kind: "locked"; readonly upload: UploadRecord; readonly now: number };
 
+/** A whole small file: see `small-files.ts`. */
+export interface SmallWrite {
+  readonly handle: string;
+  readonly generation: number;
+  /** All bytes of the file. */
+  readonly bytes: Uint8Array;
+  /** Lower-case hex sha256 of the bytes. */
+  readonly sha256: string;
+  /** Name under which the bytes are kept; begins with `small:`. */
+  readonly blob: string;
+  /** Expiry from now as a complete file, and where its digest is not the declared one. */
+  readonly fileTtlMs: number | null;
+  readonly uploadTtlMs: number | null;
+}
+
+export type SmallOutcome =
+  /** `complete`, or `mismatch` where another sha256 was declared. */
+  | { readonly kind: "ok"; readonly upload: UploadRecord; readonly now: number }
+  | { readonly kind: "unknown" }
+  | { readonly kind: "inactive"; readonly upload: UploadRecord; readonly now: number }
+  /** Bytes are here already, or the size is another. */
+  | { readonly kind: "offset"; readonly upload: UploadRecord; readonly now: number }
+  | { readonly kind: "locked"; readonly upload: UploadRecord; readonly now: number };
+
 export interface CommitWrite {
   readonly handle: string;
   readonly owner: string;
@@ -271,6 +295,13 @@ export interface TransferState {
    * removes the segments of older generations (their blobs become garbage). Usage follows the size, or the offset while unknown.
    */
   commitWrite(input: CommitWrite): Promise<CommitOutcome>;
+  /**
+   * Lease, bytes and completion of a whole small file in one transaction. Only where no lease is active, no byte is here and the size is
+   * that of the bytes.
+   */
+  storeSmall(input: SmallWrite): Promise<SmallOutcome>;
+  /** Bytes of a small file by its name; null where there are none. */
+  smallFile(blob: string): Promise<Uint8Array | null>;
   /** The request ended with nothing to commit: the lease stays with the owner and is not active. No effect where fenced. */
   releaseWrite(handle: string, owner: string, fence: number): Promise<void>;
   /** Asks the holder of an active lease of this fence to end; a stronger request replaces a weaker one. False where the lease is no longer that. */
@@ -329,7 +360,7 @@ export interface TransferState {
   expire(graceMs: number, limit: number): Promise<{ marked: number; unmarked: number; removed: string[] }>;
   /** Blobs that have been garbage for at least `graceMs` and that no segment names; at most `limit`. */
   garbage(graceMs: number, limit: number): Promise<string[]>;
-  /** After their files are gone. Names that a segment names again are kept out of harm: they are not forgotten but returned. */
+  /** After their files are gone; small files go with it. Names that a segment names again are kept out of harm: they are not forgotten but returned. */
   forgetGarbage(blobs: readonly string[]): Promise<void>;
   /** Of these names, the ones that no segment and no garbage row names. At most 1,000 names a call. */
   unknownBlobs(blobs: readonly string[]): Promise<string[]>;

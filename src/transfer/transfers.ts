@@ -29,7 +29,16 @@ import type {
 } from "./engine.ts";
 import { isHandle, isTicket, newBlobName, newHandle, newTicket, ticketHash } from "./identifiers.ts";
 import type { TicketKind, TransferStatus, UploadRecord } from "./records.ts";
-import type { ChangeFeed, CreateOutcome, Liveness, NewTicket, Quota, TransferState } from "./state-store.ts";
+import { isSmallFile, withSmallFiles } from "./small-files.ts";
+import type {
+  ChangeFeed,
+  CreateOutcome,
+  Liveness,
+  NewTicket,
+  Quota,
+  SmallOutcome,
+  TransferState,
+} from "./state-store.ts";
 import { StatusWaiters } from "./status-waiters.ts";
 import { streamStored } from "./stored-bytes.ts";
 import { UploadDigests } from "./upload-digests.ts";
@@ -90,7 +99,8 @@ class Transfers implements TransferEngine {
   readonly #waiters: StatusWaiters;
   #closed: Promise<void> | null = null;
 
-  constructor(parts: TransferParts) {
+  constructor(given: TransferParts) {
+    const parts = { ...given, blobs: withSmallFiles(given.blobs, given.state) };
     this.#parts = parts;
     this.limits = parts.limits;
     this.#digests = new UploadDigests(this.#follower, parts.blobs, (handle) => parts.state.segments(handle));
@@ -134,6 +144,15 @@ class Transfers implements TransferEngine {
         `The body has ${lengthBytes} bytes, more than the ${request.sizeBytes} announced.`,
       );
     }
+    // One that must be told of its creation before the body comes cannot wait for the body.
+    const fresh = {
+      sizeBytes: request.sizeBytes,
+      offset: 0,
+      leaseActive: false,
+      concat: request.concat ?? "whole",
+    } as const;
+    const isSmall = onCreated === undefined && request.idempotencyKey === null && isSmallFile(fresh, append);
+    if (isSmall) return this.#createSmall(principal, request, append);
     const { created, outcome } = await this.#create(principal, request, true);
     onCreated?.(created);
     if (outcome.kind !== "created" || outcome.segment === null) {
@@ -143,6 +162,33 @@ class Transfers implements TransferEngine {
     try {
       const appended = await this.#appender.appendFirst(outcome.upload, outcome.segment, outcome.now, append);
       return { ...created, ...appended };
+    } catch (error) {
+      throw error instanceof TransferError ? new CreatedButFailed(error, created) : error;
+    }
+  }
+
+  /** A whole small file with its creation: the bytes first, then both in one commit. A body that breaks off creates nothing. */
+  async #createSmall(
+    principal: string,
+    request: CreateRequest,
+    append: AppendRequest,
+  ): Promise<Created & Appended> {
+    await this.#checkCreation(request);
+    const bytes = await this.#appender.readSmall(null, append);
+    if (bytes.byteLength < (append.body.lengthBytes ?? 0))
+      throw new TransferError("size_mismatch", "The body ended before its announced length.");
+    let storing: Promise<SmallOutcome> | null = null;
+    const { created } = await this.#create(principal, request, false, (handle) => {
+      storing = this.#appender.writeSmall(handle, 1, bytes);
+      storing.catch(() => {});
+    });
+    try {
+      const outcome = await (storing ?? this.#appender.writeSmall(created.transfer.handle, 1, bytes));
+      if (outcome.kind !== "ok") throw locked(outcome.kind === "unknown" ? null : outcome.upload);
+      return {
+        ...created,
+        ...(await this.#appender.finishSmall(outcome.upload, outcome.now, bytes.byteLength)),
+      };
     } catch (error) {
       throw error instanceof TransferError ? new CreatedButFailed(error, created) : error;
     }
@@ -321,35 +367,33 @@ class Transfers implements TransferEngine {
     principal: string,
     request: CreateRequest,
     begin: boolean,
+    /** Called in the same turn, so that what it asks of the state joins the commit. */
+    alongside: (handle: string) => void = () => {},
   ): Promise<{ created: Created; outcome: CreateOutcome }> {
-    if (request.sizeBytes !== null && request.sizeBytes > this.limits.maxFileBytes) {
-      throw new TransferError(
-        "file_too_large",
-        `Files of up to ${this.limits.maxFileBytes} bytes are accepted.`,
-      );
-    }
-    await this.#appender.checkSpace();
+    await this.#checkCreation(request);
     const { ticket, stored } = this.#newTicket("upload", null);
     const handle = newHandle();
+    const creating = this.#parts.state.createUpload({
+      handle,
+      principal,
+      filename: request.filename,
+      contentType: request.contentType,
+      metadata: request.metadata,
+      sizeBytes: request.sizeBytes,
+      declaredSha256: request.sha256,
+      concat: request.concat ?? "whole",
+      ttlMs: this.limits.uploadTtlMs,
+      ticket: stored,
+      idempotency:
+        request.idempotencyKey === null
+          ? null
+          : { tool: "upload_create", key: request.idempotencyKey, argumentsHash: argumentsHash(request) },
+      quota: this.#parts.quota,
+      begin: begin ? { owner: this.#parts.liveness.processId, blob: newBlobName(handle) } : null,
+    });
+    alongside(handle);
     const [outcome] = await Promise.all([
-      this.#parts.state.createUpload({
-        handle,
-        principal,
-        filename: request.filename,
-        contentType: request.contentType,
-        metadata: request.metadata,
-        sizeBytes: request.sizeBytes,
-        declaredSha256: request.sha256,
-        concat: request.concat ?? "whole",
-        ttlMs: this.limits.uploadTtlMs,
-        ticket: stored,
-        idempotency:
-          request.idempotencyKey === null
-            ? null
-            : { tool: "upload_create", key: request.idempotencyKey, argumentsHash: argumentsHash(request) },
-        quota: this.#parts.quota,
-        begin: begin ? { owner: this.#parts.liveness.processId, blob: newBlobName(handle) } : null,
-      }),
+      creating,
       begin ? this.#appender.signOfLife().catch(() => {}) : null,
     ]);
     switch (outcome.kind) {
@@ -370,6 +414,16 @@ class Transfers implements TransferEngine {
       default:
         return outcome satisfies never;
     }
+  }
+
+  async #checkCreation(request: CreateRequest): Promise<void> {
+    if (request.sizeBytes !== null && request.sizeBytes > this.limits.maxFileBytes) {
+      throw new TransferError(
+        "file_too_large",
+        `Files of up to ${this.limits.maxFileBytes} bytes are accepted.`,
+      );
+    }
+    await this.#appender.checkSpace();
   }
 
   async #append({ upload, now }: Found, request: AppendRequest): Promise<Appended> {

@@ -29,7 +29,7 @@ function refuse(message: string): TransferError {
 }
 
 /** Throws `unsupported_checksum` for an algorithm that is not known, `invalid_param` for everything else that is no checksum. */
-export function parseUploadChecksum(text: string): Checksum {
+function parseUploadChecksum(text: string): Checksum {
   const [name = "", digest, ...rest] = text.split(" ");
   const algorithm = algorithms.find((known) => known === name.toLowerCase());
   if (algorithm === undefined) {

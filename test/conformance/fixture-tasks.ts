@@ -5,7 +5,12 @@ import { defineTaskTool } from "../../src/mcp/task-tool.ts";
 import type { ToolDefinition } from "../../src/mcp/tool-definition.ts";
 import type { JsonValue, TaskContext, TaskKind } from "../../src/tasks/engine.ts";
 
-const annotations = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false };
+const annotations = {
+  readOnlyHint: false,
+  destructiveHint: false,
+  idempotentHint: false,
+  openWorldHint: false,
+};
 
 interface Fixture {
   readonly tool: ToolDefinition;

@@ -3,7 +3,8 @@ import type { Result, ServerContext, Tool } from "@modelcontextprotocol/server";
 import type { Call, ProtocolTool } from "../../src/mcp/served.ts";
 import { declaredCapabilities, declaresTasks, tasksNotDeclared } from "../../src/mcp/task-extension.ts";
 import { isObject } from "../../src/mcp/task-input.ts";
-import { startTaskFor } from "../../src/mcp/tool-caller.ts";
+import { startExtensionTask } from "../../src/mcp/tool-caller.ts";
+import { form, roundTools } from "./fixture-rounds.ts";
 import { failingJob, greetLater } from "./fixture-tasks.ts";
 
 type Content = readonly { readonly type: string; readonly [member: string]: unknown }[];
@@ -48,24 +49,18 @@ async function reportProgress({ context }: Call): Promise<Result> {
 /** Only as a task: who cannot take one is told what to declare. */
 async function onlyAsTask(call: Call): Promise<Result> {
   if (!declaresTasks(declaredCapabilities(call.context))) throw tasksNotDeclared();
-  return startTaskFor(failingJob, call);
+  return startExtensionTask(failingJob, call);
 }
 
 /** Asks before there is a task (multi round-trip), and starts the task with the answer. */
 async function askThenStart(call: Call): Promise<Result> {
   const name = answeredName(call.context);
-  if (name === null) {
-    const params = {
-      mode: "form",
-      message: "Your name?",
-      requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
-    };
+  if (name === null)
     return {
       resultType: "input_required",
-      inputRequests: { user_name: { method: "elicitation/create", params } },
+      inputRequests: { user_name: form("Your name?", "name", "string") },
     };
-  }
-  return startTaskFor(greetLater, { ...call, args: { name } });
+  return startExtensionTask(greetLater, { ...call, args: { name } });
 }
 
 function answeredName({ mcpReq }: ServerContext): string | null {
@@ -73,6 +68,32 @@ function answeredName({ mcpReq }: ServerContext): string | null {
   const content = isObject(answer) ? answer.content : undefined;
   return isObject(content) && typeof content.name === "string" ? content.name : null;
 }
+
+/** With all keywords of JSON Schema 2020-12 that a list of tools must not lose. */
+const richSchema = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  type: "object",
+  $defs: {
+    address: {
+      $anchor: "addressDef",
+      type: "object",
+      properties: { street: { type: "string" }, city: { type: "string" } },
+    },
+  },
+  properties: {
+    name: { type: "string" },
+    address: { $ref: "#/$defs/address" },
+    contactMethod: { type: "string", enum: ["phone", "email"] },
+    phone: { type: "string" },
+    email: { type: "string" },
+  },
+  allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
+  if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: { required: ["phone"] },
+  else: { required: ["email"] },
+  additionalProperties: false,
+} as const;
 
 export const protocolTools: readonly ProtocolTool[] = [
   protocolTool(
@@ -97,4 +118,10 @@ export const protocolTools: readonly ProtocolTool[] = [
   answering("test_error_handling", text("This tool intentionally returns an error for testing"), {
     isError: true,
   }),
+  protocolTool("test_logging_tool", async ({ context }) => {
+    await context.mcpReq.log("info", "Only for those who asked for a log.");
+    return { content: text("Done.") };
+  }),
+  protocolTool("json_schema_2020_12_tool", () => ({ content: text("Done.") }), richSchema as never),
+  ...roundTools,
 ];

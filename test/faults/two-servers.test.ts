@@ -214,7 +214,7 @@ test("12 races in which one server is stopped while it writes and goes on after 
     );
     // Some of their bytes are on the way to disk.
     await waitUntil(() => blobsOpenFor(left) >= uploads.length);
-    stopBetweenCommits(left);
+    await stopBetweenCommits(left);
     let taken: Acknowledged[];
     try {
       // The stopped one gets the rest of the bytes into its sockets: it will find them when it goes on.
@@ -257,7 +257,7 @@ function readdirLinks(dir: string): string[] {
 }
 
 /** SIGSTOP. A process that is stopped within a commit keeps the state store locked for all, which is another test's matter. */
-function stopBetweenCommits(server: ServerProcess): void {
+async function stopBetweenCommits(server: ServerProcess): Promise<void> {
   const state = new DatabaseSync(path.join(server.dataDir, "state.sqlite"), { timeout: 0 });
   try {
     for (let attempt = 0; attempt < 100; attempt += 1) {
@@ -268,6 +268,7 @@ function stopBetweenCommits(server: ServerProcess): void {
         return;
       } catch {
         server.signal("SIGCONT");
+        await new Promise((resolve) => setTimeout(resolve, 20));
       }
     }
     throw new Error("the state store was locked each time");

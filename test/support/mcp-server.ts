@@ -4,14 +4,20 @@ import { Hono } from "hono";
 import { onTestFinished } from "vitest";
 import type { LogEvent } from "../../src/log.ts";
 import { createMcpEndpoint, type McpEndpoint, type McpEndpointOptions } from "../../src/mcp/endpoint.ts";
+import type { TaskEngine, TaskKind } from "../../src/tasks/engine.ts";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { createLinks } from "../../src/transfer/links.ts";
 import { openTestStore, type TestStoreOptions } from "./engine.ts";
 
 export interface TestServerOptions extends TestStoreOptions {
   readonly endpoint?: Partial<
-    Pick<McpEndpointOptions, "principalOf" | "allowedHosts" | "allowedOrigins" | "requestIdOf">
+    Pick<
+      McpEndpointOptions,
+      "principalOf" | "allowedHosts" | "allowedOrigins" | "requestIdOf" | "moreTools" | "separateCallers"
+    >
   >;
+  /** What runs the tasks that `moreTools` start. */
+  readonly kinds?: readonly TaskKind[];
   /** Puts something between the tools and the engine. */
   readonly wrapEngine?: (engine: TransferEngine) => TransferEngine;
 }
@@ -20,6 +26,7 @@ export interface TestMcpServer {
   readonly url: string;
   /** The engine itself, as the HTTP doors would use it. */
   readonly engine: TransferEngine;
+  readonly tasks: TaskEngine;
   readonly endpoint: McpEndpoint;
   readonly events: readonly LogEvent[];
   readonly dataDir: string;
@@ -27,11 +34,13 @@ export interface TestMcpServer {
 
 export async function startMcpServer(options: TestServerOptions = {}): Promise<TestMcpServer> {
   const store = await openTestStore({ fsync: "never", ...options });
+  for (const kind of options.kinds ?? []) store.tasks.register(kind);
   const app = new Hono();
   const { port, stop } = await listen(app.fetch);
   const publicUrl = `http://127.0.0.1:${port}`;
   const endpoint = createMcpEndpoint({
     engine: options.wrapEngine?.(store.transfers) ?? store.transfers,
+    tasks: store.tasks,
     links: createLinks(publicUrl),
     principalOf: () => "local",
     allowedHosts: [],
@@ -48,6 +57,7 @@ export async function startMcpServer(options: TestServerOptions = {}): Promise<T
   return {
     url: `${publicUrl}/mcp`,
     engine: store.transfers,
+    tasks: store.tasks,
     endpoint,
     events: store.events,
     dataDir: store.dataDir,

@@ -42,7 +42,10 @@ function recordedSteps(dataDir: string): string[] {
 }
 
 describe("a task of ten steps and a question", () => {
-  it("killed at 30 random moments ends right, and no recorded step, no question and no answer is lost or done again", async () => {
+  // Thirty-one starts of a process, on whatever machine.
+  it("killed at 30 random moments ends right, and no recorded step, no question and no answer is lost or done again", {
+    timeout: 180_000,
+  }, async () => {
     const { tasks, dataDir, journal } = await openWatcher();
     const stepMs = 60;
     const { task } = await tasks.start(me, { kind: "ten-steps", args: { stepMs } });

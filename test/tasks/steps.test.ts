@@ -6,11 +6,13 @@ import { waitUntil } from "../support/wait-until.ts";
 import {
   asking,
   ended,
+  gate,
   type Handler,
   kindOf,
   me,
   openJobs,
   passTime,
+  recordedSteps,
   runJob,
   sharedStore,
   startJob,
@@ -344,7 +346,7 @@ describe("a sleep", () => {
     };
     const before = await openJobs(handler, { dataDir });
     const taskId = await startJob(before.tasks);
-    await waitUntil(() => begun === 1);
+    await waitUntil(() => recordedSteps(before) === 1);
     await before.close();
     const idle = await openJobs(handler, { dataDir });
     expect(await idle.tasks.get(me, taskId, { waitMs: 300 })).toMatchObject({ status: "working" });
@@ -388,17 +390,19 @@ describe("a process that ends", () => {
 
   it("tells handlers to stop, does not count what they return half done, and runs them again by replay", async () => {
     const dataDir = await tempDir();
+    const works = gate();
     const reasons: unknown[] = [];
     const handler: Handler = async (context) => {
       await context.step("begin", () => 1);
       if (reasons.length > 0) return "whole";
+      works.open();
       await new Promise((resolve) => context.signal.addEventListener("abort", resolve, { once: true }));
       reasons.push(context.signal.reason);
       return "half";
     };
     const before = await openJobs(handler, { dataDir });
     const taskId = await startJob(before.tasks);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await works.opened;
     await before.close();
     expect(reasons).toMatchObject([{ name: "TaskStopped", reason: "stop" }]);
     const { tasks } = await openJobs(handler, { dataDir });

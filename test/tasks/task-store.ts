@@ -134,3 +134,13 @@ export function passTime(store: Store, ms: number): void {
     rows.close();
   }
 }
+
+/** How many steps of all tasks are recorded. */
+export function recordedSteps(store: Store): number {
+  const rows = new DatabaseSync(path.join(store.dataDir, "state.sqlite"), { timeout: 5_000 });
+  try {
+    return Number(rows.prepare("SELECT count(*) AS n FROM step").get()?.n);
+  } finally {
+    rows.close();
+  }
+}

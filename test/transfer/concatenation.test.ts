@@ -1,3 +1,5 @@
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { bodyOf, contentOf, newFile, openTestStore, randomBytes, sha256 } from "../support/engine.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -83,10 +85,13 @@ describe("concatenation", () => {
   });
 
   it("of an expired part is refused as expired, with the part's handle", async () => {
-    const { transfers } = await openTestStore({ limits: { uploadTtlMs: 1 } });
+    const dataDir = await tempDir();
+    const { transfers } = await openTestStore({ dataDir });
     const { ticket, transfer } = await transfers.create(me, newFile({ sizeBytes: 1, concat: "partial" }));
     await transfers.append(ticket, { offset: 0, body: bodyOf(Buffer.from("a")) });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const database = new DatabaseSync(path.join(dataDir, "state.sqlite"));
+    database.exec("UPDATE upload SET expires_at = 1");
+    database.close();
     await expect(transfers.concatenate(me, { ...words, tickets: [ticket] })).rejects.toMatchObject({
       code: "transfer_expired",
       options: { about: { handle: transfer.handle, status: "expired" } },

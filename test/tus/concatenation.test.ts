@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { type FilesServer, startFilesServer } from "../support/http-server.ts";
 import {
   base64,
@@ -307,5 +308,42 @@ describe("a final upload", () => {
     expect(await file.path()).toMatch(/longshore-http/);
     expect((await contentAt(url)).equals(bytes)).toBe(true);
     expect(await server.engine.verify(() => {})).toMatchObject({ faults: 0 });
+  });
+
+  test("whose declared digest takes longer than a request waits answers 423 with its URL, and the same request asks again", async () => {
+    const slow = await startFilesServer({
+      wrapEngine: (engine) =>
+        new Proxy(engine, {
+          get(target, name) {
+            const value: unknown = Reflect.get(target, name, target);
+            if (typeof value !== "function") return value;
+            if (name !== "concatenate") return value.bind(target);
+            return async (...args: Parameters<TransferEngine["concatenate"]>) => {
+              const made = await target.concatenate(...args);
+              return made.created ? { ...made, transfer: { ...made.transfer, status: "verifying" } } : made;
+            };
+          },
+        }),
+    });
+    try {
+      const part = await created(slow.url, { "Upload-Length": "3", "Upload-Concat": "partial" });
+      await patch(part, 0, "abc");
+      const ask = (): Promise<Response> =>
+        post(slow.url, {
+          "Upload-Concat": `final;${part}`,
+          "Upload-Metadata": `sha256 ${base64(sha256("abc"))}`,
+        });
+      const first = await ask();
+      expect(first.status).toBe(423);
+      expect(fieldsOf(first)).toMatchObject({
+        "retry-after": "1",
+        location: expect.stringContaining("/files/"),
+      });
+      const second = await ask();
+      expect(second.status).toBe(201);
+      expect(second.headers.get("longshore-handle")).toBe(first.headers.get("longshore-handle"));
+    } finally {
+      await slow.close();
+    }
   });
 });

@@ -81,6 +81,12 @@ export interface GarbageTable {
   since: number;
 }
 
+/** Whole files that are kept here and not in the blob store. */
+export interface SmallFileTable {
+  blob: string;
+  bytes: Uint8Array;
+}
+
 /** Running sums over `upload`, so that a quota costs one row and not a scan. */
 export interface UsageTable {
   principal: string;
@@ -101,6 +107,7 @@ export interface StateTables extends TaskTables {
   ticket: TicketTable;
   idempotency: IdempotencyTable;
   garbage: GarbageTable;
+  small_file: SmallFileTable;
   usage: UsageTable;
   process: ProcessTable;
 }

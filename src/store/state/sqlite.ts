@@ -41,6 +41,8 @@ const transferMethods = [
   "removeUpload",
   "beginWrite",
   "commitWrite",
+  "storeSmall",
+  "smallFile",
   "releaseWrite",
   "requestLease",
   "refuseLease",

@@ -83,6 +83,12 @@ export const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX garbage_since ON garbage (since);
 
+  -- Rows of up to 16 KiB: with a rowid they are appended, and only names are kept in order.
+  CREATE TABLE small_file (
+    blob TEXT NOT NULL UNIQUE,
+    bytes BLOB NOT NULL
+  ) STRICT;
+
   CREATE TABLE usage (
     principal TEXT NOT NULL PRIMARY KEY,
     -- ANY: a sum past 2^63 becomes a float and not an error

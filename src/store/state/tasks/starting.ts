@@ -71,7 +71,7 @@ const insertPayload = prepared((db, p: { taskId: string; args: string }) =>
   db.insertInto("task_payload").values((eb) => ({ task_id: p.taskId, args: p.args, result: eb.lit(null) })),
 );
 
-export const isPast = (row: Pick<TaskTable, "expires_at">, now: number): boolean =>
+const isPast = (row: Pick<TaskTable, "expires_at">, now: number): boolean =>
   row.expires_at !== null && row.expires_at <= now;
 
 export function* createTask(context: OpContext, input: NewTask): Op<CreateTaskOutcome> {

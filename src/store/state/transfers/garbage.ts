@@ -25,6 +25,10 @@ const listGarbage = prepared((db, p: { blob: string; since: number }) =>
     ),
 );
 
+const deleteSmall = prepared((db, p: { blob: string }) =>
+  db.deleteFrom("small_file").where("blob", "=", p.blob),
+);
+
 const deleteGarbage = prepared((db, p: { blob: string }) =>
   db.deleteFrom("garbage").where("blob", "=", p.blob),
 );
@@ -74,7 +78,9 @@ export function* garbage(context: OpContext, graceMs: number, limit: number): Op
 
 export function* forgetGarbage(context: OpContext, blobs: readonly string[]): Op<void> {
   for (const blob of blobs) {
-    if ((yield* first(namedBlob(context, { blob }))) === null) yield* run(deleteGarbage(context, { blob }));
+    if ((yield* first(namedBlob(context, { blob }))) !== null) continue;
+    yield* run(deleteGarbage(context, { blob }));
+    if (blob.startsWith("small:")) yield* run(deleteSmall(context, { blob }));
   }
 }
 

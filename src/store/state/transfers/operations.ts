@@ -10,6 +10,7 @@ import { adoptOrphan, idleUploads, orphans } from "./orphans.ts";
 import { heartbeat, processes, registerProcess, removeProcess } from "./processes.ts";
 import { expire, removeUpload } from "./removal.ts";
 import { segments } from "./segments.ts";
+import { smallFile, storeSmall } from "./small-files.ts";
 import { addTicket, removeStaleTickets } from "./tickets.ts";
 import { createUpload, findByTicket, findUpload } from "./uploads.ts";
 import { usage } from "./usage.ts";
@@ -29,6 +30,8 @@ export const transferOperations: OperationsOf<TransferState> = {
   removeUpload: { mode: "write", run: removeUpload },
   beginWrite: { mode: "write", run: beginWrite },
   commitWrite: { mode: "write", run: commitWrite },
+  storeSmall: { mode: "write", run: storeSmall },
+  smallFile: { mode: "read", run: smallFile },
   releaseWrite: { mode: "write", run: releaseWrite },
   requestLease: { mode: "write", run: requestLease },
   refuseLease: { mode: "write", run: refuseLease },

@@ -26,9 +26,10 @@ function safeName(filename: string): string {
 }
 
 function withNumber(name: string, number: number): string {
-  const [, stem = name, extension = ""] = /^(.+?)((?:\.tar)?\.[^.]{1,20})$/.exec(name) ?? [];
-  const suffix = ` (${number})${extension}`;
-  return `${stem.slice(0, 255 - suffix.length)}${suffix}`.toWellFormed();
+  const suffix = ` (${number})`;
+  const short = shortened(name, suffix.length);
+  const [, stem = short, extension = ""] = /^(.+?)((?:\.tar)?\.[^.]{1,20})$/.exec(short) ?? [];
+  return `${stem}${suffix}${extension}`;
 }
 
 /** Some file systems take these for one name: capital and small letters, and one letter composed in two ways. */

@@ -1,6 +1,7 @@
 /** Several digests of the same bytes at once. */
 import { createHash } from "node:crypto";
-import { createBLAKE3, createCRC32 } from "hash-wasm";
+import { createBLAKE3 } from "hash-wasm";
+import { Crc32c } from "../../../integrity/crc32c.ts";
 
 export const digestAlgorithms = ["sha256", "sha1", "md5", "crc32c", "blake3"] as const;
 
@@ -8,11 +9,8 @@ export type DigestAlgorithm = (typeof digestAlgorithms)[number];
 
 interface Digest {
   update(piece: Uint8Array): unknown;
-  digest(encoding: "hex"): string;
+  hex(): string;
 }
-
-/** Castagnoli's polynomial, reversed (RFC 3720 appendix B.4). */
-const castagnoli = 0x82f63b78;
 
 export class Digests {
   readonly #running: ReadonlyMap<DigestAlgorithm, Digest>;
@@ -33,14 +31,21 @@ export class Digests {
 
   /** Lower-case hex of each. */
   hex(): Record<string, string> {
-    return Object.fromEntries(
-      [...this.#running].map(([algorithm, digest]) => [algorithm, digest.digest("hex")]),
-    );
+    return Object.fromEntries([...this.#running].map(([algorithm, digest]) => [algorithm, digest.hex()]));
   }
 }
 
 async function digestOf(algorithm: DigestAlgorithm): Promise<Digest> {
-  if (algorithm === "blake3") return (await createBLAKE3()).init();
-  if (algorithm === "crc32c") return (await createCRC32(castagnoli)).init();
-  return createHash(algorithm);
+  switch (algorithm) {
+    case "crc32c":
+      return new Crc32c();
+    case "blake3": {
+      const hash = (await createBLAKE3()).init();
+      return { update: (piece) => hash.update(piece), hex: () => hash.digest("hex") };
+    }
+    default: {
+      const hash = createHash(algorithm);
+      return { update: (piece) => hash.update(piece), hex: () => hash.digest("hex") };
+    }
+  }
 }

@@ -18,7 +18,8 @@ export function damaged(what: string): TransferError {
 
 export function tooLarge(what: string): TransferError {
   return new TransferError("task_failed", `The archive is too large to extract here: ${what}.`, {
-    recoveryHint: "Split it into smaller archives. Nothing of this one was kept.",
+    recoveryHint:
+      "Split it into smaller archives, upload those, and call file_extract with each. Nothing of this one was kept.",
   });
 }
 

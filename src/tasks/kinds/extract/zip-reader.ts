@@ -1,4 +1,5 @@
 /** Zip archives: the whole directory is judged before the first byte is unpacked, and each file against it while it is. */
+import { isUtf8 } from "node:buffer";
 import { type Readable, Transform } from "node:stream";
 import { crc32 } from "node:zlib";
 import yauzl from "yauzl";
@@ -12,6 +13,9 @@ const stored = 0;
 const deflated = 8;
 /** APPNOTE 4.3.7: what stands before an entry's name. */
 const localHeaderBytes = 30;
+/** APPNOTE 4.4.4, bit 11, and 4.6.9. */
+const utf8Flag = 0x800;
+const unicodePathField = 0x7075;
 const madeByUnix = 3;
 const fileTypeMask = 0o170000;
 const plainFile = 0o100000;
@@ -70,7 +74,7 @@ function checkEntry(entry: yauzl.Entry): string {
     externalFileAttributes,
     versionMadeBy,
   } = entry;
-  const path = entryPath(fileName);
+  const path = entryPath(entryName(entry));
   const refuse = (why: string): Error => refused(`${quoted(fileName)} ${why}`);
   if (entry.isEncrypted()) throw refuse("is encrypted");
   if (compressionMethod !== stored && compressionMethod !== deflated)
@@ -80,6 +84,13 @@ function checkEntry(entry: yauzl.Entry): string {
   if (isFolder(entry) ? compressedSize > 2 || uncompressedSize > 0 : path === "" || type === folder)
     throw refuse("is neither a file nor a folder");
   return path;
+}
+
+/** Some programs write UTF-8 without saying so; what is no UTF-8 is of the code page that the format began with. */
+function entryName({ fileName, fileNameRaw, generalPurposeBitFlag, extraFields }: yauzl.Entry): string {
+  const isTold =
+    (generalPurposeBitFlag & utf8Flag) !== 0 || extraFields.some(({ id }) => id === unicodePathField);
+  return isTold || !isUtf8(fileNameRaw) ? fileName : fileNameRaw.toString("utf8");
 }
 
 /** Without names, comments and extra fields, which may have 64 KiB each. */

@@ -1,0 +1,28 @@
+/**
+ * The handlers of a store: one for each name, whichever of its servers registered it. Tasks outlive servers, which may be built for each
+ * request, so a handler belongs to the store and is registered once.
+ */
+import type { TaskKind } from "../tasks/engine.ts";
+import type { Store } from "./open-store.ts";
+
+/** Of each store, the source text of the handler by kind. It goes with the store. */
+const known = new WeakMap<Store, Map<string, string>>();
+
+/**
+ * @param source the user's function: another one under the same name is a mistake, while a server that is built again brings a new
+ *   function with the same text.
+ * @throws TypeError where the store has another handler by this name.
+ */
+export function registerKind(store: Store, kind: TaskKind, source: (...args: never) => unknown): void {
+  const kinds = known.get(store) ?? new Map<string, string>();
+  known.set(store, kinds);
+  const text = String(source);
+  const before = kinds.get(kind.kind);
+  if (before === undefined) {
+    store.tasks.register(kind);
+    kinds.set(kind.kind, text);
+  } else if (before !== text)
+    throw new TypeError(
+      `This store has another handler for '${kind.kind}' already. Tools of different servers over one store need names of their own; set kind where the tools must have the same name.`,
+    );
+}

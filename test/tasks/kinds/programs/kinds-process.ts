@@ -1,0 +1,25 @@
+/** A process that takes the kinds of work on files, to be killed by tests. Argument: the data folder. Says `ready` once it takes tasks. */
+import { openStore } from "../../../../src/store/open-store.ts";
+import { registerFileKinds } from "../../../../src/tasks/kinds/register.ts";
+
+const [dataDir = ""] = process.argv.slice(2);
+
+const store = await openStore({
+  dataDir,
+  fsync: "never",
+  limits: {
+    maxFileBytes: 2 ** 40,
+    inlineChunkBytes: 262_144,
+    inlineFileBytes: 4_194_304,
+    uploadTtlMs: 86_400_000,
+    fileTtlMs: null,
+    downloadTtlMs: 3_600_000,
+  },
+  quota: { maxBytes: null, maxFiles: null },
+  minFreeBytes: 0,
+  log: ({ level, event, ...rest }) => {
+    if (level === "error") process.stderr.write(`${event} ${JSON.stringify(rest)}\n`);
+  },
+});
+registerFileKinds(store.tasks, { transfers: store.transfers, allowImport: ["127.0.0.1"], importRoots: [] });
+process.stdout.write("ready\n");
