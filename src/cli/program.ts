@@ -35,6 +35,12 @@ export async function run(args: readonly string[]): Promise<number> {
   };
   add("serve", "run the service", "everything", async () => (await import("./serve.ts")).serve);
   add(
+    "stdio",
+    "an MCP server on stdin and stdout, for desktop hosts; its files are reached on a loopback port of its own",
+    "store",
+    async () => (await import("./stdio.ts")).stdio,
+  );
+  add(
     "sweep",
     "remove what has expired (a server does it every few minutes)",
     "store",

@@ -4,8 +4,7 @@ import { startServer } from "../server/server.ts";
 import { packageVersion } from "../server/version.ts";
 import { curlUploadLine } from "../web/curl-upload-line.ts";
 import type { Run } from "./command-context.ts";
-
-const stopSignals = ["SIGTERM", "SIGINT"] as const;
+import { nextStopSignal } from "./stop-signals.ts";
 
 export const serve: Run = async ({ config, logger, json, print }) => {
   if (config.insecure)
@@ -14,7 +13,7 @@ export const serve: Run = async ({ config, logger, json, print }) => {
       event: "server.insecure",
       message: "Everybody who can reach this server may read, write and delete everything in it.",
     });
-  const told = nextSignal();
+  const told = nextStopSignal();
   const server = await startServer(config, logger);
   const { mcpUrl, tusUrl, dataDir } = server;
   if (json) print(JSON.stringify({ mcpUrl, tusUrl, dataDir, pid: process.pid }));
@@ -38,18 +37,6 @@ export const serve: Run = async ({ config, logger, json, print }) => {
   await server.stop();
   return 0;
 };
-
-/** Resolves with the first signal to stop. The second one ends the process at once: somebody will not wait. */
-function nextSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of stopSignals) {
-      process.once(signal, () => {
-        resolve();
-        process.once(signal, () => process.exit(1));
-      });
-    }
-  });
-}
 
 /** A file that is there wherever the command is pasted: the README of this package. */
 function sampleFile(): string {

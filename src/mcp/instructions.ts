@@ -4,3 +4,7 @@ To bring a file: upload_create (with size, and sha256 if you can), run the line 
 To get a file: file_list finds its handle, file_download gives a URL and a line to run, file_read shows up to 8192 bytes of it.
 upload_write is only for small files where no command can be run.
 A handle (fh_…) stands for a file everywhere; a path on your machine never does. Each result ends with nextStep: follow it. Each error says in recoveryHint, and often in repair, what to do.`;
+
+/** The same, where the server offers tasks. */
+export const instructionsWithTasks = `${instructions}
+Long work is a task: the tool that starts it answers at once with a taskId, and the work goes on whatever happens to this conversation. Call durable_task_get with waitMs 40000 until it has ended; answer its questions with durable_task_respond. durable_task_list finds tasks again.`;

@@ -12,7 +12,7 @@ import {
   Server,
   type Tool,
 } from "@modelcontextprotocol/server";
-import { instructions } from "./instructions.ts";
+import { instructions, instructionsWithTasks } from "./instructions.ts";
 import { listTool } from "./listing.ts";
 import type { ProtocolTool, Served } from "./served.ts";
 import { coreTasksCapability, serveCoreTasks } from "./task-core.ts";
@@ -52,7 +52,7 @@ export function toolServerFactory(options: ToolServerOptions): (served: Served) 
   const legacy = { tools: [...tools.map((tool) => withExecution(tool)), ...extra] };
   const call = createToolCaller(tools, protocolTools);
   const common = {
-    instructions,
+    instructions: tasks ? instructionsWithTasks : instructions,
     cacheHints: { "tools/list": { ttlMs: listTtlMs, cacheScope: "private" } },
   } as const;
   const toolsCapability = { listChanged: false };

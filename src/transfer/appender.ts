@@ -208,6 +208,7 @@ export class Appender {
       openBlob: () => Promise.reject(new Error("a comparison writes nothing")),
       position: 0,
       budget: this.#budget,
+      disposable: request.body.disposable === true,
       onWritten: () => {},
       onPiece: checksums === null ? null : (piece) => checksums.update(piece),
     });
@@ -354,6 +355,7 @@ export class Appender {
       openBlob: async () => held?.blob ?? blobs.create(segment.blob),
       position: segment.blobOffset + segment.length,
       budget: this.#budget,
+      disposable: request.body.disposable === true,
       onWritten: (written) => {
         if (!atomic) tell(written);
         if (written - (committed - segment.length) >= checkpointBytes || isTime()) checkpoint();

@@ -45,4 +45,6 @@ export interface BlobStore {
   list(): AsyncIterable<readonly { readonly name: string; readonly modifiedAt: Date }[]>;
   /** Bytes free for this user; Infinity where unknown. Cached for at most a second. */
   freeBytes(): Promise<number>;
+  /** Lets go of what the store itself holds open; writers and readers are their owners' to close. */
+  close(): Promise<void>;
 }

@@ -1,4 +1,10 @@
-/** Digests of one request's body, checked before the body counts (tus checksum extension, `Content-Digest` of RFC 9530). */
+/**
+ * Digests of one request's body, checked before the body counts (tus checksum extension, `Content-Digest` of RFC 9530).
+ *
+ * Computed as the pieces pass, on the thread that receives them: the answer waits for them in any case, a piece is in the processor's cache
+ * just then (0.7 ms for a MiB with sha256), and bodies with a digest of their own are chunks. The thread that follows whole files
+ * would have to read them back, and knows sha256 only.
+ */
 import { createHash } from "node:crypto";
 import { TransferError } from "../errors.ts";
 import { Crc32c } from "../integrity/crc32c.ts";

@@ -28,6 +28,8 @@ export interface BodyWriterOptions {
   readonly budget: GatherBudget;
   /** After each write that has landed, with `writtenBytes` so far. */
   readonly onWritten: (writtenBytes: number) => void;
+  /** See `Body.disposable`. */
+  readonly disposable: boolean;
   /** Sees each piece in order, for a digest of the body. */
   readonly onPiece: ((piece: Uint8Array) => void) | null;
 }
@@ -182,6 +184,7 @@ export class BodyWriter {
     this.blob ??= await this.#options.openBlob();
     await this.blob.write(rest, this.#options.position + this.writtenBytes);
     this.writtenBytes += count;
+    if (this.#options.disposable) dispose(rest);
     this.#options.onWritten(this.writtenBytes);
   }
 
@@ -202,5 +205,16 @@ export class BodyWriter {
     this.#options.budget.leave();
     if (this.#failed) this.#reject(this.#failure);
     else this.#resolve(this.#end ?? "stopped");
+  }
+}
+
+/**
+ * Gives the memory of written pieces back at once. Each is an ArrayBuffer of its own outside of the heap; left to the collector, they
+ * make it run a full mark-compact every few tens of MiB and hold several times as much memory.
+ */
+function dispose(pieces: readonly Uint8Array[]): void {
+  for (const { buffer, byteLength } of pieces) {
+    if (byteLength >= 4096 && buffer.byteLength === byteLength && buffer instanceof ArrayBuffer)
+      buffer.transfer(0);
   }
 }

@@ -67,6 +67,8 @@ export interface Body {
   readonly stream: Readable;
   /** Announced length in bytes (Content-Length); null for chunked bodies. */
   readonly lengthBytes: number | null;
+  /** Nobody else looks at the pieces of the stream: the engine may give their memory back as soon as they are written. */
+  readonly disposable?: boolean;
 }
 
 export interface AppendRequest {

@@ -30,13 +30,14 @@ export class GatherBudget {
 }
 
 const copyBelowBytes = 4 << 10;
-const copyBufferBytes = 64 << 10;
+const maxCopyBufferBytes = 64 << 10;
 
 export class Gather {
   bytes = 0;
   #pieces: Uint8Array[] = [];
   #copy: Buffer | null = null;
   #copied = 0;
+  #copyBytes = 4 << 10;
 
   add(piece: Uint8Array): void {
     this.bytes += piece.byteLength;
@@ -47,7 +48,7 @@ export class Gather {
     }
     let rest = piece;
     while (rest.byteLength > 0) {
-      this.#copy ??= Buffer.allocUnsafeSlow(copyBufferBytes);
+      this.#copy ??= this.#newCopyBuffer();
       const fits = Math.min(rest.byteLength, this.#copy.byteLength - this.#copied);
       this.#copy.set(rest.subarray(0, fits), this.#copied);
       this.#copied += fits;
@@ -63,6 +64,12 @@ export class Gather {
     this.#pieces = [];
     this.bytes = 0;
     return pieces;
+  }
+
+  /** Small at first: most bodies that come in small pieces are small themselves. */
+  #newCopyBuffer(): Buffer {
+    this.#copyBytes = Math.min(maxCopyBufferBytes, this.#copyBytes * 2);
+    return Buffer.allocUnsafeSlow(this.#copyBytes);
   }
 
   /** What was copied becomes a piece; what is left of the buffer serves the next small pieces. */

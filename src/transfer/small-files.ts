@@ -135,5 +135,6 @@ export function withSmallFiles(blobs: BlobStore, state: Pick<TransferState, "sma
     },
     list: () => blobs.list(),
     freeBytes: () => blobs.freeBytes(),
+    close: () => blobs.close(),
   };
 }

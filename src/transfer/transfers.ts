@@ -361,6 +361,7 @@ class Transfers implements TransferEngine {
     await this.#care.close();
     await this.#completion.close();
     await this.#follower.close();
+    await this.#parts.blobs.close();
   }
 
   async #create(

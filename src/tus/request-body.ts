@@ -69,8 +69,11 @@ export async function withBody<T>(
   options: { readonly idleTimeoutMs: number; readonly lengthBytes: number | null },
   use: (body: Body, accepted: () => void) => Promise<T>,
 ): Promise<T> {
-  const body = { stream: streamOf(exchange), lengthBytes: options.lengthBytes };
   const { node } = exchange;
+  const stream = streamOf(exchange);
+  // Somebody who looks on (a user's own middleware) may keep the pieces.
+  const disposable = node !== null && stream.listenerCount("data") === 0;
+  const body = { stream, lengthBytes: options.lengthBytes, disposable };
   if (node === null) return use(body, () => {});
   const stopWatching = watchSilence(node.incoming, options.idleTimeoutMs);
   const restoreTimeout = liftRequestTimeout(node.incoming);

@@ -41,11 +41,7 @@ describe("without the capability in the request itself", () => {
   test.each(["tasks/get", "tasks/update", "tasks/cancel"])("%s is refused with -32021", async (method) => {
     const { url, start } = await open();
     const params = { taskId: await start("job_wait"), inputResponses: {} };
-    for (const capabilities of [
-      {},
-      { extensions: {} },
-      { extensions: { "io.modelcontextprotocol/tasks": true } },
-    ]) {
+    for (const capabilities of [{}, { extensions: {} }]) {
       const refused = await modern(url, method, params, capabilities);
       expect(refused).toMatchObject({
         httpStatus: 400,

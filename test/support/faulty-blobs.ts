@@ -72,6 +72,7 @@ export class FaultyDisk {
       path: (name) => blobs.path(name),
       remove: (name) => blobs.remove(name),
       list: () => blobs.list(),
+      close: () => blobs.close(),
     };
   }
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { taskIdArgument } from "../task-argument.ts";
 import { isAtRest } from "../task-facts.ts";
-import { taskOutputSchema } from "../task-output.ts";
+import { followedTaskSchema } from "../task-output.ts";
 import { renderTask } from "../task-result.ts";
 import { waitForTask } from "../task-wait.ts";
 import { defineTool } from "../tool-definition.ts";
@@ -21,7 +21,7 @@ status is working, input_required (answer inputRequest with durable_task_respond
       .optional()
       .describe("Wait up to this many milliseconds for the end or a question; 40000 at most."),
   }),
-  outputSchema: taskOutputSchema(),
+  outputSchema: followedTaskSchema,
   async handler({ taskId, waitMs = 0 }, context) {
     const task = await waitForTask(taskId, context, waitMs, isAtRest);
     return { facts: await renderTask(task, context) };

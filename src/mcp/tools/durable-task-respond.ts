@@ -4,7 +4,7 @@ import type { JsonValue, Task } from "../../tasks/engine.ts";
 import { taskIdArgument } from "../task-argument.ts";
 import { tasksOf } from "../task-facts.ts";
 import { meantBy } from "../task-input.ts";
-import { taskOutputSchema } from "../task-output.ts";
+import { changedTaskSchema } from "../task-output.ts";
 import { renderTask } from "../task-result.ts";
 import { defineTool, type ToolContext } from "../tool-definition.ts";
 
@@ -23,7 +23,7 @@ response is one of the choices exactly, or text, or, where the question has a sc
     }),
     inputId: z.string().min(1).max(256).optional().describe("inputRequest.id of the question."),
   }),
-  outputSchema: taskOutputSchema(),
+  outputSchema: changedTaskSchema,
   async handler({ taskId, response, inputId }, context) {
     if (response === undefined)
       throw new TransferError("invalid_param", "response: It is required.", { param: "response" });

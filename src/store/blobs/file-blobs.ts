@@ -57,6 +57,7 @@ class FolderSync {
   /** Syncs that failed. What they lost the next one does not bring back, though it succeeds. */
   failures = 0;
   readonly #dir: string;
+  #fd: number | null = null;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
 
@@ -84,16 +85,22 @@ class FolderSync {
   }
 
   async #sync(): Promise<void> {
-    const fd = await openFile(this.#dir, "r");
     try {
-      await syncFile(fd);
+      this.#fd ??= await openFile(this.#dir, "r");
+      await syncFile(this.#fd);
     } catch (error) {
       this.failures += 1;
       throw error;
     } finally {
-      await closeFile(fd);
       if (this.#next === null) this.#running = null;
     }
+  }
+
+  /** To be called when nothing is written any more. */
+  async close(): Promise<void> {
+    const fd = this.#fd;
+    this.#fd = null;
+    if (fd !== null) await closeFile(fd);
   }
 }
 
@@ -255,6 +262,9 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
         }
       }
       if (batch.length > 0) yield batch;
+    },
+    async close() {
+      await Promise.all([...folders.values()].map((folder) => folder.close()));
     },
     async freeBytes() {
       const now = performance.now();

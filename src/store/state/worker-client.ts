@@ -90,7 +90,8 @@ export class WorkerClient {
       this.#nextId += 1;
       if (this.#pending.size === 0) this.#worker.ref();
       this.#pending.set(id, { resolve, reject });
-      if (this.#outbox.length === 0) process.nextTick(() => this.#flush());
+      // After all sockets that are ready have been read: what comes together goes in one message, and into one commit.
+      if (this.#outbox.length === 0) setImmediate(() => this.#flush());
       this.#outbox.push({ id, operation, args });
     });
   }

@@ -22,4 +22,6 @@ const store = await openStore({
   },
 });
 registerFileKinds(store.tasks, { transfers: store.transfers, allowImport: ["127.0.0.1"], importRoots: [] });
+// A store alone keeps no process.
+setInterval(() => {}, 60_000);
 process.stdout.write("ready\n");
