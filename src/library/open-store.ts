@@ -8,6 +8,7 @@ import { createLogger } from "../server/log.ts";
 import { settings } from "../server/settings.ts";
 import { startSweepTimer } from "../server/sweep-timer.ts";
 import { type Store as FolderStore, openStore as openFolder } from "../store/open-store.ts";
+import { registerFileKinds } from "../tasks/kinds/register.ts";
 
 /** What is left out has the default of a server, which `longshore serve --help` tells. */
 export interface OpenStoreOptions {
@@ -33,6 +34,10 @@ export interface OpenStoreOptions {
   readonly taskTtlMs?: number;
   /** Handlers of this process that run at once; waiting ones not counted. */
   readonly taskConcurrency?: number;
+  /** Hosts, addresses and networks from which tasks of the kind `file_import` may fetch beyond the public internet. */
+  readonly allowImport?: readonly string[];
+  /** Folders, absolute, from which they may take `file:` URLs. */
+  readonly importRoots?: readonly string[];
   /** Told what happens; by default warnings and errors go to stderr as lines of JSON. */
   readonly log?: Log;
 }
@@ -72,7 +77,7 @@ export async function openStore(where: string | OpenStoreOptions): Promise<Store
       `openStore takes a folder; stores behind URLs (${dataDir.slice(0, dataDir.indexOf(":"))}:) are not there yet.`,
     );
   const log = options.log ?? createLogger("warn").log;
-  const { taskTtlMs, taskConcurrency } = options;
+  const { taskTtlMs, taskConcurrency, allowImport = [], importRoots = [] } = options;
   const store = await openFolder({
     dataDir,
     fsync: options.fsync ?? "always",
@@ -93,6 +98,7 @@ export async function openStore(where: string | OpenStoreOptions): Promise<Store
     log,
   });
   const { transfers, tasks } = store;
+  registerFileKinds(tasks, { transfers, allowImport, importRoots });
   const sweeps = startSweepTimer({
     sweep: () => Promise.all([transfers.sweep(), tasks.sweep()]),
     everyMs: sweepEveryMs,

@@ -24,7 +24,7 @@ export function requireHandle(text: string): string {
 }
 
 /** A path as Unix, Windows or a `file:` URL write it, or a bare file name. Handles have neither slashes nor dots. */
-function looksLikePath(text: string): boolean {
+export function looksLikePath(text: string): boolean {
   if (/^file:/i.test(text)) return true;
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return false;
   return /[/\\]/.test(text) || /^~|^[a-z]:/i.test(text) || /[^.\s]\.[a-z0-9]{1,8}$/i.test(text);

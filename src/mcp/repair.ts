@@ -25,6 +25,11 @@ const additions: Partial<
 > = {
   unknown_handle: () => ({ repair: { tool: "file_list", arguments: {} } }),
 
+  unknown_task: () => ({
+    recoveryHint: "Call durable_task_list to see your tasks, or start the task again.",
+    repair: { tool: "durable_task_list", arguments: {} },
+  }),
+
   invalid_base64: (_error, { handle, offset }) =>
     handle === null || offset === null ? {} : { repair: write(handle, offset) },
 

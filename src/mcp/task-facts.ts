@@ -51,8 +51,13 @@ export function taskFacts(task: Task): TaskFacts {
   };
 }
 
+/** A longer prompt would leave no room for the rest; who elicits gets all of it. */
+const maxPromptLength = 4_000;
+
 function questionFacts({ id, prompt, choices, schema }: InputRequest): QuestionFacts {
-  return { id, prompt, ...(choices !== null && { choices }), ...(schema !== null && { schema }) };
+  const shown =
+    prompt.length <= maxPromptLength ? prompt : `${prompt.slice(0, maxPromptLength - 1)}…`.toWellFormed();
+  return { id, prompt: shown, ...(choices !== null && { choices }), ...(schema !== null && { schema }) };
 }
 
 const shortestPollMs = 500;

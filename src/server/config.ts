@@ -18,7 +18,7 @@ import {
   variableOf,
 } from "./settings.ts";
 
-/** Values of the settings; `dataDir` is absolute. */
+/** Values of the settings; `dataDir` and `importRoots` are absolute. */
 export type ServerConfig = SettingValues;
 
 export interface ConfigSources {
@@ -89,7 +89,10 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
         faults.push(`${found.source}: "${found.text}" ${thrown.message}.`);
       }
     }
-    if (name === "dataDir") values[name] = resolve(found?.baseDir ?? workingDir, String(values[name]));
+    const baseDir = found?.baseDir ?? workingDir;
+    if (name === "dataDir") values[name] = resolve(baseDir, String(values[name]));
+    if (name === "importRoots")
+      values[name] = (values[name] as readonly string[]).map((folder) => resolve(baseDir, folder));
   }
   // Each entry was read by the reader of its own setting, which the loop's type cannot say.
   const config = values as unknown as ServerConfig;

@@ -27,7 +27,9 @@ export async function rememberPort(dataDir: string, port: number): Promise<void>
   const file = path.join(dataDir, filename);
   const draft = `${file}.${randomUUID()}`;
   try {
-    await writeFile(draft, `${JSON.stringify({ ports: [...ports, port].slice(-maxPorts) })}\n`, { mode: 0o600 });
+    await writeFile(draft, `${JSON.stringify({ ports: [...ports, port].slice(-maxPorts) })}\n`, {
+      mode: 0o600,
+    });
     await rename(draft, file);
   } catch (error) {
     await rm(draft, { force: true });

@@ -1,6 +1,8 @@
 /** Puts a server together from its settings, starts it and stops it. */
 import { createMcpEndpoint, type McpEndpoint } from "../mcp/endpoint.ts";
+import { fileTaskTools } from "../mcp/tools/file-task-tools.ts";
 import { openStore, type Store } from "../store/open-store.ts";
+import { registerFileKinds } from "../tasks/kinds/register.ts";
 import type { TransferLimits } from "../transfer/engine.ts";
 import { createLinks } from "../transfer/links.ts";
 import { createFilesApp } from "../tus/files-app.ts";
@@ -63,6 +65,8 @@ function limitsOf(config: ServerConfig): TransferLimits {
 export async function startServer(config: ServerConfig, logger: Logger): Promise<RunningServer> {
   const version = packageVersion();
   const store = await openConfiguredStore(config, logger);
+  const { allowImport, importRoots } = config;
+  registerFileKinds(store.tasks, { transfers: store.transfers, allowImport, importRoots });
   const state = { stopping: false };
   let mcp: McpEndpoint | undefined;
   let publicUrl = "";
@@ -74,6 +78,7 @@ export async function startServer(config: ServerConfig, logger: Logger): Promise
     mcp = createMcpEndpoint({
       engine,
       tasks: store.tasks,
+      moreTools: fileTaskTools,
       links,
       principalOf: () => principal,
       allowedHosts: [],

@@ -3,6 +3,8 @@
  * sentence "NAME: "text" …".
  */
 import { isIP } from "node:net";
+import { delimiter } from "node:path";
+import { AllowedAddresses, AllowedEntryFault } from "../tasks/kinds/import/allowed-addresses.ts";
 
 /** What is wrong with the text of a setting, as the rest of a sentence: `is not a port (0 to 65535)`. */
 export class SettingFault extends Error {
@@ -141,4 +143,25 @@ export function readChoice<const T extends string>(choices: readonly T[]): (text
 export function readFolder(text: string): string {
   if (text.includes("\0")) throw new SettingFault("is not a path");
   return text;
+}
+
+/** Host names, addresses and networks, separated by commas or spaces. */
+export function readAllowedHosts(text: string): readonly string[] {
+  const entries = text === "none" ? [] : text.split(/[\s,]+/).filter((part) => part !== "");
+  try {
+    new AllowedAddresses(entries);
+  } catch (thrown) {
+    throw thrown instanceof AllowedEntryFault ? new SettingFault(thrown.message) : thrown;
+  }
+  return entries;
+}
+
+/** Folders, separated by commas or as in PATH. */
+export function readFolders(text: string): readonly string[] {
+  if (text === "none") return [];
+  const folders = text
+    .split(",")
+    .flatMap((part) => part.split(delimiter))
+    .map((part) => part.trim());
+  return folders.filter((part) => part !== "").map(readFolder);
 }

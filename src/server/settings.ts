@@ -3,11 +3,13 @@
  * the environment variables, the keys of a settings file and their help all come from here.
  */
 import {
+  readAllowedHosts,
   readChoice,
   readCount,
   readDuration,
   readDurationOrNever,
   readFolder,
+  readFolders,
   readHost,
   readOptional,
   readOrigins,
@@ -160,6 +162,22 @@ export const settings = {
     placeholder: "size",
     help: "largest file that may be written with upload_write",
     concerns: "store",
+  }),
+  allowImport: setting<readonly string[]>({
+    read: readAllowedHosts,
+    fallback: [],
+    shown: "none",
+    placeholder: "hosts",
+    help: "hosts, addresses and networks from which file_import may fetch beyond the public internet; separated by commas",
+    concerns: "network",
+  }),
+  importRoots: setting<readonly string[]>({
+    read: readFolders,
+    fallback: [],
+    shown: "none",
+    placeholder: "folders",
+    help: "folders from which file_import may take file URLs; separated by commas",
+    concerns: "network",
   }),
   fsync: setting<"always" | "never">({
     read: readChoice(["always", "never"]),

@@ -123,6 +123,7 @@ async function listenAgain(store: Store, { log }: Logger): Promise<Listening> {
 
 async function refuse(): Promise<never> {
   throw new TransferError("unauthorized", "Uploads are created by the tool upload_create here.", {
-    recoveryHint: "Ask the program that uses this server to call upload_create, and send the bytes to the URL that it gives.",
+    recoveryHint:
+      "Ask the program that uses this server to call upload_create, and send the bytes to the URL that it gives.",
   });
 }

@@ -22,6 +22,10 @@ export function newSmallName(handle: string): string {
   return prefix + newBlobName(handle);
 }
 
+export function isSmallName(name: string): boolean {
+  return name.startsWith(prefix);
+}
+
 /** Whether the body of this request is the whole of a small file, as far as announced. */
 export function isSmallFile(
   upload: Pick<UploadRecord, "sizeBytes" | "offset" | "leaseActive" | "concat">,
@@ -103,12 +107,11 @@ export class SmallBody {
 
 /** The blobs of a store, with the small files of its state among them. */
 export function withSmallFiles(blobs: BlobStore, state: Pick<TransferState, "smallFile">): BlobStore {
-  const isSmall = (name: string) => name.startsWith(prefix);
   const find = (name: string) => state.smallFile(name);
   return {
     create: (name) => blobs.create(name),
     async open(name) {
-      if (!isSmall(name)) return blobs.open(name);
+      if (!isSmallName(name)) return blobs.open(name);
       const bytes = await find(name);
       if (bytes === null)
         throw new TransferError("storage_unavailable", "Stored bytes are missing.", {
@@ -124,14 +127,14 @@ export function withSmallFiles(blobs: BlobStore, state: Pick<TransferState, "sma
       };
     },
     async stat(name) {
-      if (!isSmall(name)) return blobs.stat(name);
+      if (!isSmallName(name)) return blobs.stat(name);
       const bytes = await find(name);
       return bytes === null ? null : { sizeBytes: bytes.byteLength, modifiedAt: new Date(0) };
     },
-    path: (name) => (isSmall(name) ? null : blobs.path(name)),
+    path: (name) => (isSmallName(name) ? null : blobs.path(name)),
     async remove(name) {
       // Its row goes with the last that knows of it: `forgetGarbage`.
-      if (!isSmall(name)) await blobs.remove(name);
+      if (!isSmallName(name)) await blobs.remove(name);
     },
     list: () => blobs.list(),
     freeBytes: () => blobs.freeBytes(),

@@ -29,7 +29,7 @@ import type {
 } from "./engine.ts";
 import { isHandle, isTicket, newBlobName, newHandle, newTicket, ticketHash } from "./identifiers.ts";
 import type { TicketKind, TransferStatus, UploadRecord } from "./records.ts";
-import { isSmallFile, withSmallFiles } from "./small-files.ts";
+import { isSmallFile, isSmallName, withSmallFiles } from "./small-files.ts";
 import type {
   ChangeFeed,
   CreateOutcome,
@@ -518,8 +518,9 @@ class Transfers implements TransferEngine {
     for (let round = 0; round < 3; round += 1) {
       const [only, ...more] = await state.segments(upload.handle);
       if (only === undefined) throw unknownHandle();
-      if (more.length === 0 && only.blobOffset === 0) return blobs.path(only.blob);
-      await this.#completion.compact(upload, 1);
+      const small = isSmallName(only.blob);
+      if (more.length === 0 && only.blobOffset === 0 && !small) return blobs.path(only.blob);
+      await this.#completion.compact(upload, small ? 0 : 1);
     }
     throw new TransferError("storage_unavailable", "The file could not be brought into one piece.", {
       retryAfterSeconds: 30,

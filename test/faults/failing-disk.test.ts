@@ -78,13 +78,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Blobs that this process has open. */
+/** Blobs that this process has open; the folders that hold them do not count. */
 function openFiles(): string[] {
   const blobs = path.join(folder, "blobs");
+  const isBlob = (target: string) => path.dirname(path.dirname(target)) === blobs;
   return readdirSync("/proc/self/fd").flatMap((fd) => {
     try {
       const target = readlinkSync(`/proc/self/fd/${fd}`);
-      return target.startsWith(blobs) ? [target] : [];
+      return isBlob(target) ? [target] : [];
     } catch {
       return [];
     }

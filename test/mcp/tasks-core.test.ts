@@ -1,5 +1,14 @@
 /** Core tasks of 2025-11-25 on the wire, over HTTP without sessions. */
-import { describe, expect, test } from "vitest";
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { InMemoryTransport, Server } from "@modelcontextprotocol/server";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { TransferError } from "../../src/errors.ts";
+import { serveCoreTasks } from "../../src/mcp/task-core.ts";
+import { createLinks } from "../../src/transfer/links.ts";
+import { openTestStore } from "../support/engine.ts";
 import { legacy } from "../support/mcp-requests.ts";
 import { startMcpServer, type TestServerOptions } from "../support/mcp-server.ts";
 import { jobKinds, jobTools } from "../support/task-jobs.ts";
@@ -133,5 +142,46 @@ describe("a task", () => {
     await legacy(url, "tasks/result", { taskId });
     const { error } = await legacy(url, "tasks/cancel", { taskId });
     expect(error).toMatchObject({ code: -32_602, message: expect.stringContaining("completed") });
+  });
+
+  test("that broke the protocol gives the JSON-RPC error of its job", async () => {
+    const extra = { jsonRpcCode: -32_050 };
+    const kinds = jobKinds.map((one) => ({
+      ...one,
+      handler: async () => {
+        throw new TransferError("internal_error", "The disk is gone.", { extra });
+      },
+    }));
+    const { url, start } = await open({}, kinds);
+    const { taskId } = (await start("job_wait")).result.task;
+    const { error } = await legacy(url, "tasks/result", { taskId });
+    expect(error).toMatchObject({ code: -32_050, message: "The disk is gone." });
+  });
+});
+
+test("a wait for the result has an end: the client is told that the task goes on", async () => {
+  const { transfers: engine, tasks } = await openTestStore();
+  for (const kind of jobKinds) tasks.register(kind);
+  const server = new Server(
+    { name: "s", version: "1" },
+    { capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } },
+  );
+  const links = createLinks("http://127.0.0.1:8484");
+  serveCoreTasks(
+    server,
+    ({ mcpReq }, work) =>
+      work({ principal: "local", requestId: "r", signal: mcpReq.signal, engine, tasks, links }),
+    { list: false, resultWaitMs: 100, questions: null },
+  );
+  const client = new Client({ name: "c", version: "1" });
+  const [serverEnd, clientEnd] = InMemoryTransport.createLinkedPair();
+  await server.connect(serverEnd);
+  await client.connect(clientEnd as unknown as Transport);
+  onTestFinished(() => client.close());
+  const { task } = await tasks.start("local", { kind: "job_wait", args: {} });
+  const result = client.experimental.tasks.getTaskResult(task.taskId, CallToolResultSchema);
+  await expect(result).rejects.toMatchObject({
+    code: -32_603,
+    data: { taskId: task.taskId, status: "working", retryable: true },
   });
 });

@@ -4,9 +4,10 @@ import * as z from "zod";
 import { instructions, instructionsWithTasks } from "../../src/mcp/instructions.ts";
 import { listTool } from "../../src/mcp/listing.ts";
 import { durableTaskTools } from "../../src/mcp/tools/durable-task-tools.ts";
+import { fileTaskTools } from "../../src/mcp/tools/file-task-tools.ts";
 import { fileTools } from "../../src/mcp/tools/file-tools.ts";
 
-const listed = [...fileTools, ...durableTaskTools].map(listTool);
+const listed = [...fileTools, ...fileTaskTools, ...durableTaskTools].map(listTool);
 
 /** Every schema within a schema, with the path to it. */
 function* subschemas(schema: unknown, path: string): Generator<[string, Record<string, unknown>]> {
@@ -31,6 +32,10 @@ describe("the list of tools", () => {
       "file_read",
       "file_download",
       "file_delete",
+      "file_import",
+      "file_checksum",
+      "file_archive",
+      "file_extract",
       "durable_task_get",
       "durable_task_respond",
       "durable_task_cancel",

@@ -10,7 +10,7 @@ const maxTextLength = 100;
 export const durableTaskList = defineTool({
   name: "durable_task_list",
   title: "List tasks",
-  description: `Finds tasks again: long work, such as that on large files, goes on though the conversation that started it has ended.
+  description: `Finds the tasks that work on large files or do other long jobs, which go on though the conversation that started them has ended.
 Lists your own tasks, oldest first, ${maxRows} at most; pass nextCursor as cursor for the next page. status narrows the list: working are those that run, input_required those that wait for an answer. durable_task_get tells all of one.`,
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   inputSchema: z.object({

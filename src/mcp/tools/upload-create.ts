@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { TransferError } from "../../errors.ts";
-import { lastSegment } from "../handle-argument.ts";
+import { plainFilename, plainSha256 } from "../file-arguments.ts";
 import { invitationSchema } from "../output-schema.ts";
 import { defineTool } from "../tool-definition.ts";
 import { invitation } from "../upload-invitation.ts";
@@ -48,32 +48,6 @@ Only where no command can be run and the file is small (inline.maxFileBytes): se
     return { facts: invitation(created, context) };
   },
 });
-
-/** Models pass the path that they know; the folders are theirs alone and mean nothing here. */
-function plainFilename(text: string): string {
-  const name = lastSegment(text);
-  if (name === "" || name === "." || name === "..") {
-    throw new TransferError("invalid_param", "filename: it must end in the name of a file.", {
-      param: "filename",
-    });
-  }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
-  if (name.length > 255 || /[\u0000-\u001f\u007f]/.test(name) || !name.isWellFormed()) {
-    throw new TransferError(
-      "invalid_param",
-      "filename: at most 255 characters, none of them a control character.",
-      {
-        param: "filename",
-      },
-    );
-  }
-  return name;
-}
-
-function plainSha256(text: string): string {
-  if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
-  throw new TransferError("invalid_param", "sha256: it must be 64 hexadecimal digits.", { param: "sha256" });
-}
 
 /** RFC 9110 section 8.3.1: type, subtype, and whatever parameters in visible ASCII. */
 function plainContentType(text: string): string {

@@ -8,16 +8,16 @@ export type ExtractedFile = {
   readonly sha256: string;
 };
 
-/** A model reads the result: what is beyond it finds in the manifest. */
-const maxListed = 50;
-const maxListedLength = 16_384;
+/** A model reads the result, and digests and handles cost it much; what is beyond stands in the manifest. */
+const maxListed = 40;
+const maxListedBytes = 12_000;
 
 export function listed(files: readonly ExtractedFile[]): ExtractedFile[] {
   const rows: ExtractedFile[] = [];
-  let length = 0;
+  let bytes = 0;
   for (const file of files.slice(0, maxListed)) {
-    length += JSON.stringify(file).length;
-    if (length > maxListedLength) break;
+    bytes += Buffer.byteLength(JSON.stringify(file));
+    if (bytes > maxListedBytes) break;
     rows.push(file);
   }
   return rows;
