@@ -1,10 +1,10 @@
 /** Task ids and the names derived from them. What is derived must stay so in all versions: a replay finds its records by it. */
 import { createHash } from "node:crypto";
-import { randomBase32 } from "../transfer/identifiers.ts";
+import { newOrderedId } from "../transfer/identifiers.ts";
 
-/** `task_` and 160 random bits. */
+/** `task_`, the time, and 128 random bits. */
 export function newTaskId(): string {
-  return `task_${randomBase32(20)}`;
+  return `task_${newOrderedId()}`;
 }
 
 /** The form of a task id, checked before anything is looked up. */

@@ -78,7 +78,7 @@ export interface SegmentRecord {
 export type TicketKind = "upload" | "download";
 
 export interface TicketRecord {
-  /** Hex sha256 of the ticket; the ticket itself is never stored. */
+  /** Made by `ticketHash`; the ticket itself is never stored. */
   readonly hash: string;
   readonly handle: string;
   readonly kind: TicketKind;

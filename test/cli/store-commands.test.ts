@@ -68,7 +68,7 @@ describe("longshore verify", () => {
 
   test("names every file whose bytes are not those received, repairs nothing, and ends with 1", async () => {
     const { dataDir, bad } = await storeWithFiles();
-    const folder = path.join(dataDir, "blobs", bad.charAt(3));
+    const folder = path.join(dataDir, "blobs", bad.slice(-1));
     const blob = (await readdir(folder)).find((name) => name.startsWith(bad.slice(3))) ?? "";
     const file = await open(path.join(folder, blob), "r+");
     await file.write("W", 0);

@@ -20,7 +20,7 @@ it("verify finds a missing, a shortened and a changed file, names each, and repa
   await transfers.create("local", newFile({ sizeBytes: 0 }));
   await transfers.create("local", newFile({ sizeBytes: 10 }));
   const fileOf = (handle: string) => {
-    const shard = path.join(dataDir, "blobs", handle.charAt(3));
+    const shard = path.join(dataDir, "blobs", handle.slice(-1));
     return path.join(shard, readdirSync(shard).find((name) => name.startsWith(handle.slice(3))) ?? "");
   };
   rmSync(fileOf(missing));

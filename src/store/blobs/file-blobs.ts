@@ -1,5 +1,5 @@
 /**
- * Blobs as files: `<data>/blobs/<first character>/<name>`. Owns opening, gathered writing, syncing of files and of the folders
+ * Blobs as files: `<data>/blobs/<c>/<name>`, where c is the last character of the handle in the name. Owns opening, gathered writing, syncing of files and of the folders
  * that name them, and the translation of the disk's faults. See `transfer/blob-store.ts` for the promises.
  *
  * A file is only ever appended to by the one writer that created it, never overwritten or renamed, and cut only behind everything
@@ -24,6 +24,11 @@ const shards = "abcdefghijklmnopqrstuvwxyz234567";
 /** Buffers in one writev: IOV_MAX of Linux, macOS and the BSDs. */
 const maxPieces = 1024;
 const freeCacheMs = 1000;
+
+/** Names begin with a time, so it is their last random character that spreads them evenly. */
+function shardOf(name: string): string {
+  return name.charAt(31);
+}
 
 export interface FileBlobOptions {
   /** Folder; made where it does not exist. */
@@ -213,10 +218,10 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
   }
 
   const locate = (name: string): { file: string; folder: FolderSync } => {
-    const folder = folders.get(name.charAt(0));
+    const folder = folders.get(shardOf(name));
     if (folder === undefined || !isBlobName(name))
       throw new TransferError("internal_error", "That is no name of a blob.");
-    return { file: path.join(root, name.charAt(0), name), folder };
+    return { file: path.join(root, shardOf(name), name), folder };
   };
   let free: { bytes: number; at: number } | null = null;
 

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -30,7 +29,7 @@ describe("file_checksum", () => {
     });
   });
 
-  it("reads a large file once, in a thread of its own, and agrees with the programs of the machine", async () => {
+  it("reads a large file once, in a thread of its own", async () => {
     const store = await openKinds();
     const bytes = randomBytes(20_000_000);
     const handle = await putFile(store, "large.bin", bytes);
@@ -40,8 +39,7 @@ describe("file_checksum", () => {
     });
     expect(result).toMatchObject({ handle, filename: "large.bin", size: bytes.byteLength });
     for (const algorithm of ["sha256", "sha1", "md5"]) {
-      const [hex] = execFileSync(`${algorithm}sum`, { input: bytes, encoding: "utf8" }).split(" ");
-      expect(result.digests[algorithm]).toBe(hex);
+      expect(result.digests[algorithm]).toBe(createHash(algorithm).update(bytes).digest("hex"));
     }
     // In pieces of any length the digests are those of the whole.
     const part = bytes.subarray(0, 1_000_000);

@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { AllowedAddresses } from "../../../src/tasks/kinds/import/allowed-addresses.ts";
 import { pinnedGet } from "../../../src/tasks/kinds/import/pinned-request.ts";
 import { contentOf } from "../../support/engine.ts";
+import { describeWithProgram } from "../../support/needs-program.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { filenames, impatient, openKinds, resultOf, runKind } from "./kinds-store.ts";
 import { sendFile, serveSource } from "./source-server.ts";
@@ -224,7 +225,7 @@ describe("a pinned request", () => {
   });
 });
 
-describe("file_import over https", () => {
+describeWithProgram("openssl", "file_import over https", () => {
   async function serveTls(answer: Parameters<typeof createServer>[1] & object): Promise<number> {
     const dir = await tempDir();
     const [key, cert] = [path.join(dir, "key.pem"), path.join(dir, "cert.pem")];

@@ -40,7 +40,7 @@ export type Fetched =
   | { readonly kind: "changed"; readonly source: OpenSource | null };
 
 /** What passes by itself on this side. */
-const passing = new Set(["upload_locked", "offset_mismatch", "storage_unavailable", "rate_limited"]);
+const passing = new Set(["upload_locked", "offset_mismatch", "storage_unavailable"]);
 
 /** @throws TransferError where trying again would not help. */
 export async function fetchInto(fetch: Fetch): Promise<Fetched> {

@@ -16,7 +16,7 @@ function fromDisposition(disposition: string | undefined): string | null {
   }
 }
 
-export function fromPath(url: URL): string | null {
+function fromPath(url: URL): string | null {
   const last = /[^/]*$/.exec(url.pathname)?.[0] ?? "";
   try {
     return plainName(decodeURIComponent(last));
