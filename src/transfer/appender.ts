@@ -209,7 +209,7 @@ export class Appender {
       position: 0,
       budget: this.#budget,
       disposable: request.body.disposable === true,
-      onWritten: () => {},
+      onWritten: () => null,
       onPiece: checksums === null ? null : (piece) => checksums.update(piece),
     });
     try {
@@ -358,7 +358,10 @@ export class Appender {
       disposable: request.body.disposable === true,
       onWritten: (written) => {
         if (!atomic) tell(written);
-        if (written - (committed - segment.length) >= checkpointBytes || isTime()) checkpoint();
+        const atStake = written - (committed - segment.length);
+        if (atStake >= checkpointBytes || isTime()) checkpoint();
+        // A disk that is slow to confirm is waited for: what a crash may lose stays bounded.
+        return atStake >= 2 * checkpointBytes ? checkpointing : null;
       },
       onPiece:
         checksums === null && whole === null

@@ -26,8 +26,8 @@ export interface BodyWriterOptions {
   /** Position in the blob of the first byte written. */
   readonly position: number;
   readonly budget: GatherBudget;
-  /** After each write that has landed, with `writtenBytes` so far. */
-  readonly onWritten: (writtenBytes: number) => void;
+  /** After each write that has landed, with `writtenBytes` so far. What it returns is waited for before the next write. */
+  readonly onWritten: (writtenBytes: number) => Promise<void> | null;
   /** See `Body.disposable`. */
   readonly disposable: boolean;
   /** Sees each piece in order, for a digest of the body. */
@@ -185,7 +185,8 @@ export class BodyWriter {
     await this.blob.write(rest, this.#options.position + this.writtenBytes);
     this.writtenBytes += count;
     if (this.#options.disposable) dispose(rest);
-    this.#options.onWritten(this.writtenBytes);
+    const wait = this.#options.onWritten(this.writtenBytes);
+    if (wait !== null) await wait;
   }
 
   async #compareSome(pieces: Uint8Array[]): Promise<Uint8Array[]> {
