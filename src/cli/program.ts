@@ -10,6 +10,7 @@ import { createLogger } from "../server/log.ts";
 import { nearestName } from "../server/nearest-name.ts";
 import { packageVersion } from "../server/version.ts";
 import { CommandError, type Run } from "./command-context.ts";
+import { addRemoteCommands } from "./remote-commands.ts";
 import { addSettingFlags, type Concern, settingFlagsOf } from "./setting-flags.ts";
 
 const usageStatus = 2;
@@ -40,6 +41,9 @@ export async function run(args: readonly string[]): Promise<number> {
     "store",
     async () => (await import("./stdio.ts")).stdio,
   );
+  addRemoteCommands(program, (ended) => {
+    status = ended;
+  });
   add(
     "sweep",
     "remove what has expired (a server does it every few minutes)",

@@ -123,7 +123,7 @@ function contradictions(config: ServerConfig, named: (name: SettingName) => stri
 }
 
 function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = settingNames.map(variableOf);
+  const known = [...settingNames.map(variableOf), ...remoteVariables];
   return Object.keys(env)
     .filter((name) => name.startsWith("LONGSHORE_") && !known.includes(name))
     .sort()
@@ -131,6 +131,35 @@ function unknownVariables(env: Readonly<Record<string, string | undefined>>): st
       const nearest = nearestName(name, known);
       return `${name} is no setting and has no effect${nearest === null ? "." : `; did you mean ${nearest}?`}`;
     });
+}
+
+const remoteVariables = ["LONGSHORE_URL", "LONGSHORE_KEY"];
+const defaultUrl = "http://127.0.0.1:8484";
+
+export interface RemoteSettings {
+  /** Base URL of a running server, without a slash at the end. */
+  readonly url: string;
+  /** What its callers authenticate with; null where nothing is set. */
+  readonly key: string | null;
+}
+
+/**
+ * How the commands over a running server find it. A key is a secret, so there is no flag for it.
+ *
+ * @param flag `--url`, where it was given.
+ * @throws ConfigError
+ */
+export function remoteSettings(
+  flag: string | undefined,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): RemoteSettings {
+  const text = flag ?? (env.LONGSHORE_URL || defaultUrl);
+  if (!/^https?:\/\/./i.test(text) || !URL.canParse(text))
+    throw new ConfigError([
+      `${flag === undefined ? "LONGSHORE_URL" : "--url"}: "${text}" is no URL, such as ${defaultUrl}.`,
+    ]);
+  // People paste the MCP URL, too.
+  return { url: text.replace(/\/+$/, "").replace(/\/mcp$/, ""), key: env.LONGSHORE_KEY || null };
 }
 
 /**

@@ -33,6 +33,19 @@ export function blobStoreContract(backend: string, open: () => Promise<BlobStore
       expect((await blobs.stat(name))?.sizeBytes).toBe(300_001);
     });
 
+    it("drops what stands behind a cut, keeps what stands before, and takes writes from there", async () => {
+      const blobs = await open();
+      const name = newBlobName(newHandle());
+      const writer = await blobs.create(name);
+      await writer.write([Buffer.from("abcdefgh")], 0);
+      await writer.cut(3);
+      expect((await blobs.stat(name))?.sizeBytes).toBe(3);
+      await writer.write([Buffer.from("xyz")], 3);
+      await writer.sync();
+      await writer.close();
+      expect((await readAll(blobs, name)).toString()).toBe("abcxyz");
+    });
+
     it("takes more pieces in one write than the operating system gathers at once", async () => {
       const blobs = await open();
       const name = newBlobName(newHandle());

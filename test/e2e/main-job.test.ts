@@ -1,7 +1,7 @@
 /** The main job by real clients against the built binary: a handle from a tool, the bytes over HTTP, the digest told, the bytes back. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, readdir, readFile, readlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { curl, program, tusJs, tuspy, whyNoTuspy } from "../support/client-progr
 import { clientKinds, connect, type Facts, facts, type TestClient } from "../support/mcp-clients.ts";
 import { http, tusHead } from "../support/plain-http.ts";
 import { Sample } from "../support/sample.ts";
-import { useServer } from "../support/server-process.ts";
+import { openBlobs, useServer } from "../support/server-process.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const running = useServer();
@@ -345,13 +345,8 @@ test("tus-js-client goes on by itself after the server was killed and came back"
 });
 
 test("once all uploads have ended nothing is held open: no file of theirs, no lease", async () => {
-  const { pid, dataDir } = running.server;
-  const held = async (): Promise<string[]> => {
-    const names = await readdir(`/proc/${pid}/fd`);
-    const targets = await Promise.all(names.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => "")));
-    return targets.filter((target) => target.startsWith(path.join(dataDir, "blobs")));
-  };
-  await waitUntil(async () => (await held()).length === 0);
+  await waitUntil(() => openBlobs(running.server).length === 0);
+  const { dataDir } = running.server;
   const state = new DatabaseSync(path.join(dataDir, "state.sqlite"), { readOnly: true });
   try {
     expect(state.prepare("SELECT count(*) AS active FROM upload WHERE lease_active = 1").get()).toEqual({

@@ -21,6 +21,8 @@ import { useServer } from "../support/server-process.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const limit = 128;
+/** Large enough for a file of its own, small enough for a refused body to be read to its end. */
+const sample = new Sample("many at once", 100_000);
 
 const running = useServer({ wrapper: ["bash", "-c", `ulimit -n ${limit}; exec "$@"`, "bash"] });
 
@@ -35,9 +37,9 @@ async function isFinished(url: string): Promise<boolean> {
   const head = await answerOrNone(tusHead(url));
   if (head?.status !== 200) return false;
   const offset = offsetOf(head);
-  if (offset === 10) return head.headers["longshore-status"] === "complete";
+  if (offset === sample.sizeBytes) return head.headers["longshore-status"] === "complete";
   expect([0, 1]).toContain(offset);
-  const rest = await answerOrNone(tusPatch(url, offset, "0123456789".slice(offset)));
+  const rest = await answerOrNone(tusPatch(url, offset, sample.bytes(offset)));
   return rest?.status === 204 && rest.headers["longshore-status"] === "complete";
 }
 
@@ -50,9 +52,9 @@ test("out of file descriptors it says that the storage is unavailable, and recov
   const { url: download } = await facts(client, "file_download", {
     handle: whole.headers["longshore-handle"],
   });
-  const waiting = await tusCreated(running.url, 10);
+  const waiting = await tusCreated(running.url, sample.sizeBytes);
   const urls: string[] = [];
-  for (let count = 0; count < limit; count += 1) urls.push(await tusCreated(running.url, 10));
+  for (let count = 0; count < limit; count += 1) urls.push(await tusCreated(running.url, sample.sizeBytes));
 
   // One connection that is there already: a new one cannot be had later.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -61,8 +63,8 @@ test("out of file descriptors it says that the storage is unavailable, and recov
 
   // Each takes a socket and, once its byte is there, a file.
   const writers = urls.map((url) => {
-    const request = open("PATCH", url, patchHeaders(0, 10), 60_000);
-    request.write(Buffer.from("0")).catch(() => {});
+    const request = open("PATCH", url, patchHeaders(0, sample.sizeBytes), 60_000);
+    request.write(sample.bytes(0, 1)).catch(() => {});
     return { url, request, answer: answerOrNone(request.answer) };
   });
   const told: HttpAnswer[] = [];
@@ -71,7 +73,7 @@ test("out of file descriptors it says that the storage is unavailable, and recov
   expect(await answerOrNone(http("GET", `${running.url}/healthz`, { withinMs: 1000 }))).toBeNull();
 
   expect((await health()).status).toBe(200);
-  expectUnavailable(await http("PATCH", waiting, { agent, headers: patchHeaders(0), body: "0123456789" }));
+  expectUnavailable(await http("PATCH", waiting, { agent, headers: patchHeaders(0), body: sample.bytes() }));
   expectUnavailable(await http("GET", String(download), { agent }));
   const looked = await http("HEAD", waiting, { agent, headers: { "Tus-Resumable": "1.0.0" } });
   expect([200, 423]).toContain(looked.status);

@@ -148,7 +148,8 @@ describe("a power cut in the moment after an answer", () => {
     let going = true;
     const client = async (name: string): Promise<void> => {
       for (let count = 0; going; count += 1) {
-        const sample = new Sample(`${name} ${count}`, 1 + ((count * 997) % 20_000));
+        // Of both kinds: those that are kept with their record, and those that get a file.
+        const sample = new Sample(`${name} ${count}`, 1 + ((count * 9973) % 50_000));
         const answer = await tusCreate(server.url, sample.sizeBytes, {}, sample.bytes());
         expect(answer.status).toBe(201);
         acknowledged.push(told(answer, sample, sample.sizeBytes));

@@ -1,6 +1,6 @@
 /** Several built servers on one data folder that know nothing of each other. */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ import {
 } from "../support/plain-http.ts";
 import { Sample } from "../support/sample.ts";
 import { type Seeded, seeded } from "../support/seeded.ts";
-import { type ServerProcess, startServer, useFolder } from "../support/server-process.ts";
+import { openBlobs, type ServerProcess, startServer, useFolder } from "../support/server-process.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const folder = useFolder();
@@ -213,7 +213,7 @@ test("12 races in which one server is stopped while it writes and goes on after 
       [0, 1, 2, 3].map((count) => startMidway(`stopped ${round} ${count}`, random)),
     );
     // Some of their bytes are on the way to disk.
-    await waitUntil(() => blobsOpenFor(left) >= uploads.length);
+    await waitUntil(() => openBlobs(left).length >= uploads.length);
     await stopBetweenCommits(left);
     let taken: Acknowledged[];
     try {
@@ -239,22 +239,6 @@ test("12 races in which one server is stopped while it writes and goes on after 
     }
   }
 }, 120_000);
-
-/** How many files of uploads the process has open (Linux). */
-function blobsOpenFor(server: ServerProcess): number {
-  const maps = readdirLinks(`/proc/${server.pid}/fd`);
-  return maps.filter((target) => target.startsWith(path.join(server.dataDir, "blobs"))).length;
-}
-
-function readdirLinks(dir: string): string[] {
-  return readdirSync(dir).flatMap((name) => {
-    try {
-      return [readlinkSync(path.join(dir, name))];
-    } catch {
-      return [];
-    }
-  });
-}
 
 /** SIGSTOP. A process that is stopped within a commit keeps the state store locked for all, which is another test's matter. */
 async function stopBetweenCommits(server: ServerProcess): Promise<void> {
@@ -285,7 +269,7 @@ test("a server that is killed while it writes leaves its uploads to the other on
   const sample = new Sample("left behind", sizeBytes);
   const request = open("PATCH", at(doomed, url), patchHeaders(0, sizeBytes));
   await request.write(sample.bytes(0, random.between(1_000_000, 3_000_000)));
-  await waitUntil(() => blobsOpenFor(doomed) > 0);
+  await waitUntil(() => openBlobs(doomed).length > 0);
   await doomed.kill();
   const since = performance.now();
   const head = await tusHead(at(right, url));

@@ -1,9 +1,12 @@
+import { delimiter } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
+  readAllowedHosts,
   readChoice,
   readCount,
   readDuration,
   readDurationOrNever,
+  readFolders,
   readHost,
   readOptional,
   readOrigins,
@@ -49,6 +52,10 @@ const accepted: readonly [string, (text: string) => unknown, string, unknown][] 
   ],
   ["origins", readOrigins, "https://A.example/", ["https://a.example"]],
   ["origins", readOrigins, "", []],
+  ["allowed hosts", readAllowedHosts, "none", []],
+  ["allowed hosts", readAllowedHosts, "files.lan, 10.1.0.0/16 ::1", ["files.lan", "10.1.0.0/16", "::1"]],
+  ["folders", readFolders, "none", []],
+  ["folders", readFolders, `/a b, /c${delimiter}d`, ["/a b", "/c", "d"]],
   ["switch", readSwitch, "1", true],
   ["switch", readSwitch, "false", false],
   ["choice", readChoice(["always", "never"]), "never", "never"],
@@ -88,6 +95,9 @@ const refused: readonly [string, (text: string) => unknown, string][] = [
   ["origins", readOrigins, "https://a.example/path"],
   ["origins", readOrigins, "a.example"],
   ["origins", readOrigins, "null"],
+  ["allowed hosts", readAllowedHosts, "10.0.0.0/33"],
+  ["allowed hosts", readAllowedHosts, "http://files.lan"],
+  ["folders", readFolders, "/a\0b"],
   ["switch", readSwitch, "yes"],
   ["choice", readChoice(["always", "never"]), "Always"],
 ];

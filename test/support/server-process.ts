@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync, readlinkSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -209,6 +210,23 @@ async function gone(child: ChildProcess): Promise<void> {
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;
+}
+
+/** Files of uploads that the process has open: folders are none. Linux only. */
+export function openBlobs({ pid, dataDir }: ServerProcess): string[] {
+  const blobs = path.join(dataDir, "blobs") + path.sep;
+  const folder = `/proc/${pid}/fd`;
+  const targets = readdirSync(folder).flatMap((name) => {
+    try {
+      return [readlinkSync(path.join(folder, name))];
+    } catch {
+      // Closed meanwhile.
+      return [];
+    }
+  });
+  return targets.filter(
+    (target) => target.startsWith(blobs) && target.slice(blobs.length).includes(path.sep),
+  );
 }
 
 /** Resident memory in bytes: now, and the most since `forgetPeakMemory`. Linux only. */

@@ -10,7 +10,7 @@ export const fileArchive = defineTaskTool({
   title: "Pack files into an archive",
   kind: "file_archive",
   description: `Packs stored files, large ones too, into one zip, tar or tar.gz on the server; nothing is downloaded or uploaded.
-Answers at once with a taskId; the result of the task has the handle of the archive, a new stored file: file_download gives a URL for it. The files stay as they are. Names inside are the files' own; the second of a name gets a number.`,
+Answers at once with a taskId; its result has the handle of the archive, a new stored file. Names inside are the files' own; the second of a name gets a number.`,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
   inputSchema: z.object({
     handles: z

@@ -8,7 +8,7 @@ export const fileChecksum = defineTaskTool({
   title: "Compute digests of a file",
   kind: "file_checksum",
   description: `Computes digests of a stored file of any size on the server, all of them in one read; nothing is downloaded.
-Answers at once with a taskId; the result of the task has digests, lower-case hex by algorithm. The sha256 of a stored file alone is known already: upload_status and file_list tell it.`,
+Answers at once with a taskId; its result has digests, hex by algorithm. The sha256 alone is known already: upload_status tells it.`,
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   inputSchema: z.object({
     handle: handleArgument,

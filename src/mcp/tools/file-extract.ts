@@ -7,18 +7,16 @@ export const fileExtract = defineTaskTool({
   name: "file_extract",
   title: "Unpack an archive",
   kind: "file_extract",
-  description: `Unpacks a stored zip, tar or tar.gz, large ones too, on the server: each file in it becomes a stored file with a handle of its own.
-Answers at once with a taskId; the result of the task has files with path, handle, size and sha256. Where there are many, files has the first ones and manifest the handle of a list of all, one JSON object a line.
-The archive stays. One with links, paths that lead out of it, encrypted files, too many files or far more bytes than it should have is refused as a whole.`,
+  description: `Unpacks a stored archive of any size on the server (zip, tar or tar.gz): each file in it becomes a stored file with a handle of its own.
+Answers at once with a taskId; its result has files with path, handle, size and sha256; of many the first ones, and in manifest the handle of a list of all, one JSON object a line.
+An archive with links, paths that lead out of it, encrypted files or far too many bytes is refused as a whole.`,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
   inputSchema: z.object({ handle: handleArgument, idempotencyKey: idempotencyKeyArgument }),
   resultSchema: {
     format: z.string().optional(),
     count: z.number().optional().describe("Files in the archive."),
     totalBytes: z.number().optional(),
-    files: z
-      .array(z.looseObject({ path: z.string(), handle: z.string(), size: z.number(), sha256: z.string() }))
-      .optional(),
+    files: z.array(z.looseObject({ path: z.string(), handle: z.string() })).optional(),
     manifest: z
       .looseObject({ handle: z.string() })
       .optional()

@@ -10,7 +10,7 @@ export const fileImport = defineTaskTool({
   title: "Fetch a file by URL",
   kind: "file_import",
   description: `Brings a file of any size from a URL to the server, which fetches it by itself and goes on where it was after any interruption; no byte passes through this conversation.
-Answers at once with a taskId; the result of the task has the handle of the stored file, its size and its sha256. For public https and http URLs, and others that the operator has allowed; the URL must need no login.
+Answers at once with a taskId; its result has handle, size and sha256 of the stored file. For public https and http URLs, and others that the operator has allowed.
 Give sha256 or size where they are known: another file is refused then. For a file on your own machine use upload_create.`,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
   inputSchema: z.object({

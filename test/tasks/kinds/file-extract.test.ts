@@ -40,11 +40,23 @@ async function folder(): Promise<string> {
   return dir;
 }
 
+/** What cannot seek back gets sizes and sums behind the bytes, and not before them. */
+const toPipe = `
+import os, sys, zipfile
+class Pipe:
+    def __init__(self, file): self.file = file
+    def write(self, data): return self.file.write(data)
+    def flush(self): self.file.flush()
+with zipfile.ZipFile(Pipe(open(sys.argv[1], "wb")), "w", zipfile.ZIP_DEFLATED) as archive:
+    for folder, _, names in os.walk("."):
+        for name in names: archive.write(os.path.join(folder, name))
+`;
+
 const makers: readonly (readonly [string, string, readonly [string, ...string[]]])[] = [
   ["zip", "zip", ["zip", "-r", "{}", "."]],
   ["zip -0", "zip", ["zip", "-0", "-r", "{}", "."]],
   ["Python's zipfile", "zip", ["python3", "-m", "zipfile", "-c", "{}", "."]],
-  ["zip to a pipe", "zip", ["zip", "-r", "-", ".", "-O", "{}"]],
+  ["Python's zipfile to a pipe", "zip", ["python3", "-c", toPipe, "{}"]],
   ["GNU tar", "tar", ["tar", "-cf", "{}", "."]],
   ["GNU tar --format=gnu", "tar", ["tar", "--format=gnu", "-cf", "{}", "."]],
   ["GNU tar --format=posix", "tar", ["tar", "--format=posix", "-cf", "{}", "."]],

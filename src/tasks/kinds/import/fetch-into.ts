@@ -52,6 +52,8 @@ export async function fetchInto(fetch: Fetch): Promise<Fetched> {
     try {
       const upload = await settled(fetch, await transfers.status(principal, handle));
       if (upload.status === "complete") return await ended(upload, running);
+      // Nobody has worked on it for so long that it may be removed at any moment.
+      if (upload.status === "expired") return { kind: "changed", source: null };
       if (upload.offset > best) failures = 0;
       best = Math.max(best, upload.offset);
       const opening = await openAt(fetch, upload.offset, running);

@@ -1,0 +1,55 @@
+/** Downloads to a path, which holds whole files only. Node alone. */
+import { createReadStream } from "node:fs";
+import { open, rename, truncate } from "node:fs/promises";
+import type { Platform } from "./digest.ts";
+import { type Beginning, type Downloaded, type DownloadOptions, downloadWith } from "./download.ts";
+import { TransferFailure } from "./transfer-failure.ts";
+
+export interface ToFileOptions extends DownloadOptions {
+  /** Starts anew instead of going on with what an earlier call has left. */
+  readonly fresh?: boolean;
+}
+
+export async function downloadInto(
+  platform: Platform,
+  url: string | URL,
+  path: string,
+  options: ToFileOptions,
+): Promise<Downloaded> {
+  const part = `${path}.part`;
+  const file = await open(part, options.fresh === true ? "w" : "a");
+  try {
+    const { size } = await file.stat();
+    const fetchFrom = (beginning: Beginning | null): Promise<Downloaded> =>
+      downloadWith(platform, url, async (bytes) => writeAll(file, bytes), options, beginning);
+    const downloaded = await fetchFrom(size === 0 ? null : beginningAt(part, size)).catch(
+      async (error: unknown) => {
+        // What was left is of another file: it is worth nothing.
+        if (size === 0 || !isOtherFile(error)) throw error;
+        await truncate(part, 0);
+        return fetchFrom(null);
+      },
+    );
+    // The name says that the file is whole, so its bytes are on the disk before it.
+    await file.sync();
+    await rename(part, path);
+    return downloaded;
+  } finally {
+    await file.close();
+  }
+}
+
+function isOtherFile(error: unknown): boolean {
+  return (
+    error instanceof TransferFailure &&
+    (error.code === "precondition_failed" || error.code === "checksum_mismatch")
+  );
+}
+
+function beginningAt(part: string, sizeBytes: number): Beginning {
+  return { sizeBytes, pieces: () => createReadStream(part, { end: sizeBytes - 1, highWaterMark: 2 ** 20 }) };
+}
+
+async function writeAll(file: Awaited<ReturnType<typeof open>>, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten;
+}
