@@ -23,6 +23,7 @@ export const get: RunRemote<GetArguments> = async ({ json, print, note, signal }
     const { size, sha256 } = await downloadFile(url, file, {
       signal,
       onProgress: (progress) => bar.show(progress),
+      onRetry: (failure) => bar.say(failure.message),
     });
     bar.end();
     print(json ? JSON.stringify({ file, size, sha256 }) : `${file}  ${size} bytes  sha256 ${sha256}`);

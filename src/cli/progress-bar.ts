@@ -3,6 +3,8 @@ import type { Progress } from "../client/index.ts";
 
 export interface ProgressBar {
   show(progress: Progress): void;
+  /** What holds the transfer up, until it goes on. */
+  say(trouble: string): void;
   /** Leaves the last state standing. */
   end(): void;
 }
@@ -11,7 +13,7 @@ const everyMs = 100;
 const width = 24;
 
 export function createProgressBar(stream: NodeJS.WriteStream = process.stderr): ProgressBar {
-  if (!stream.isTTY) return { show() {}, end() {} };
+  if (!stream.isTTY) return { show() {}, say() {}, end() {} };
   const startedAt = performance.now();
   let first: number | null = null;
   let shownAt = Number.NEGATIVE_INFINITY;
@@ -31,6 +33,10 @@ export function createProgressBar(stream: NodeJS.WriteStream = process.stderr): 
       shownAt = performance.now();
       draw(progress);
     },
+    say(trouble) {
+      stream.write(`\r\u001b[K${trouble} Trying again.`);
+      drawn = true;
+    },
     end() {
       if (drawn) stream.write("\n");
     },
@@ -38,7 +44,7 @@ export function createProgressBar(stream: NodeJS.WriteStream = process.stderr): 
 }
 
 /** One line; `rate` in bytes per second. */
-export function progressLine(bytes: number, sizeBytes: number | null, rate: number): string {
+function progressLine(bytes: number, sizeBytes: number | null, rate: number): string {
   const speed = rate > 0 ? `  ${shownBytes(rate)}/s` : "";
   if (sizeBytes === null) return `${shownBytes(bytes)}${speed}`;
   const part = sizeBytes === 0 ? 1 : Math.min(1, bytes / sizeBytes);

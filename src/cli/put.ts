@@ -22,11 +22,17 @@ export const put: RunRemote<PutArguments> = async (context, { file, url = contex
         filename: path.basename(file),
         sizeBytes: size,
         signal,
+        // Where no server is there, nothing is lost by saying so soon.
+        attempts: 3,
         ...(key !== null && { key }),
       });
   const bar = createProgressBar();
   try {
-    const stored = await uploadFile(target, file, { signal, onProgress: (progress) => bar.show(progress) });
+    const stored = await uploadFile(target, file, {
+      signal,
+      onProgress: (progress) => bar.show(progress),
+      onRetry: (failure) => bar.say(failure.message),
+    });
     bar.end();
     print(json ? JSON.stringify(stored) : `${stored.handle}  ${stored.size} bytes  sha256 ${stored.sha256}`);
     return 0;

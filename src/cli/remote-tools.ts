@@ -60,7 +60,7 @@ export async function callTool(
   return factsIn(await messageIn(response, url));
 }
 
-export function unreachable(url: string, error: unknown): CommandError {
+function unreachable(url: string, error: unknown): CommandError {
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   return new CommandError(
     `No server answers at ${url}${cause}. Start one with 'longshore serve', or name another with LONGSHORE_URL.`,

@@ -6,6 +6,8 @@ export interface RetryOptions {
   readonly signal?: AbortSignal;
   /** Tries in a row without a byte of progress before it is given up. Default 10: about two minutes. */
   readonly attempts?: number;
+  /** Told before each pause between two tries. */
+  readonly onRetry?: (failure: TransferFailure, pauseMs: number) => void;
   /** Default: `fetch` of the platform. */
   readonly fetch?: typeof fetch;
 }
@@ -20,11 +22,13 @@ const temporary: ReadonlySet<number> = new Set([408, 423, 425, 429, 500, 502, 50
 export class Patience {
   readonly #attempts: number;
   readonly #signal: AbortSignal | undefined;
+  readonly #onRetry: RetryOptions["onRetry"];
   #failed = 0;
 
-  constructor({ attempts = defaultAttempts, signal }: RetryOptions) {
+  constructor({ attempts = defaultAttempts, signal, onRetry }: RetryOptions) {
     this.#attempts = attempts;
     this.#signal = signal;
+    this.#onRetry = onRetry;
   }
 
   progressed(): void {
@@ -35,9 +39,11 @@ export class Patience {
   async afterFailure(failure: TransferFailure): Promise<void> {
     this.#failed += 1;
     if (this.#failed >= this.#attempts) throw failure;
-    const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#failed - 1));
+    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#failed - 1));
     // Clients that lost one server together must not all come back in the same moment.
-    await this.pause(failure.retryAfterMs ?? pause * (0.5 + Math.random() / 2));
+    const pauseMs = failure.retryAfterMs ?? Math.round(longest * (0.5 + Math.random() / 2));
+    this.#onRetry?.(failure, pauseMs);
+    await this.pause(pauseMs);
   }
 
   async pause(ms: number): Promise<void> {

@@ -8,7 +8,6 @@ import { createLogger } from "../server/log.ts";
 import { settings } from "../server/settings.ts";
 import { startSweepTimer } from "../server/sweep-timer.ts";
 import { type Store as FolderStore, openStore as openFolder } from "../store/open-store.ts";
-import { registerFileKinds } from "../tasks/kinds/register.ts";
 
 /** What is left out has the default of a server, which `longshore serve --help` tells. */
 export interface OpenStoreOptions {
@@ -34,9 +33,9 @@ export interface OpenStoreOptions {
   readonly taskTtlMs?: number;
   /** Handlers of this process that run at once; waiting ones not counted. */
   readonly taskConcurrency?: number;
-  /** Hosts, addresses and networks from which tasks of the kind `file_import` may fetch beyond the public internet. */
+  /** Hosts, addresses and networks from which `file_import` may fetch beyond the public internet, where it is offered. */
   readonly allowImport?: readonly string[];
-  /** Folders, absolute, from which they may take `file:` URLs. */
+  /** Folders, absolute, from which it may take `file:` URLs. */
   readonly importRoots?: readonly string[];
   /** Told what happens; by default warnings and errors go to stderr as lines of JSON. */
   readonly log?: Log;
@@ -51,6 +50,8 @@ export interface OpenStoreOptions {
  */
 export interface Store extends Pick<FolderStore, "dataDir" | "transfers" | "tasks"> {
   readonly log: Log;
+  /** From where `file_import` may take files. */
+  readonly imports: Required<Pick<OpenStoreOptions, "allowImport" | "importRoots">>;
   /**
    * Ends what runs: writes commit what they have, handlers stop, and their tasks go on in another process or at the next start. The process
    * can end by itself afterwards, and does not before.
@@ -98,7 +99,6 @@ export async function openStore(where: string | OpenStoreOptions): Promise<Store
     log,
   });
   const { transfers, tasks } = store;
-  registerFileKinds(tasks, { transfers, allowImport, importRoots });
   const sweeps = startSweepTimer({
     sweep: () => Promise.all([transfers.sweep(), tasks.sweep()]),
     everyMs: sweepEveryMs,
@@ -110,6 +110,7 @@ export async function openStore(where: string | OpenStoreOptions): Promise<Store
     transfers,
     tasks,
     log,
+    imports: { allowImport, importRoots },
     close() {
       closed ??= Promise.all([sweeps.stop(), store.close()]).then(() => {});
       return closed;

@@ -3,6 +3,7 @@
  * request, so a handler belongs to the store and is registered once.
  */
 import type { TaskKind } from "../tasks/engine.ts";
+import { registerFileKinds } from "../tasks/kinds/register.ts";
 import type { Store } from "./open-store.ts";
 
 /** Of each store, the source text of the handler by kind. It goes with the store. */
@@ -25,4 +26,13 @@ export function registerKind(store: Store, kind: TaskKind, source: (...args: nev
     throw new TypeError(
       `This store has another handler for '${kind.kind}' already. Tools of different servers over one store need names of their own; set kind where the tools must have the same name.`,
     );
+}
+
+const withFileKinds = new WeakSet<Store>();
+
+/** Only where they are offered: this process would take such tasks of others too, under rules for imports that are not theirs. */
+export function registerFileKindsOnce(store: Store): void {
+  if (withFileKinds.has(store)) return;
+  registerFileKinds(store.tasks, { transfers: store.transfers, ...store.imports });
+  withFileKinds.add(store);
 }

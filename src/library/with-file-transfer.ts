@@ -6,6 +6,8 @@ import { TransferError } from "../errors.ts";
 import { requireHandle } from "../mcp/handle-argument.ts";
 import type { ToolRegistrar } from "../mcp/registrar.ts";
 import { defaultPrincipal, localPrincipal, sdkCallOf } from "../mcp/sdk-call.ts";
+import { durableTaskTools } from "../mcp/tools/durable-task-tools.ts";
+import { fileTaskTools } from "../mcp/tools/file-task-tools.ts";
 import { fileTools } from "../mcp/tools/file-tools.ts";
 import { createFilesSubApp, type FilesSubApp } from "../server/files-sub-app.ts";
 import { isLoopbackHost } from "../server/loopback.ts";
@@ -14,6 +16,7 @@ import { openFile } from "../tasks/files.ts";
 import { createLinks } from "../transfer/links.ts";
 import { callsOf, type PrincipalOf } from "./calls.ts";
 import type { Store } from "./open-store.ts";
+import { registerFileKindsOnce } from "./task-kinds.ts";
 
 export interface WithFileTransferOptions {
   readonly store: Store;
@@ -26,6 +29,11 @@ export interface WithFileTransferOptions {
    * read the body. Default: everybody, as `local`, where `publicUrl` is on this machine and `principalOf` is left out; else nobody.
    */
   readonly authenticate?: (request: Request) => string | Promise<string>;
+  /**
+   * Offers `file_import`, `file_checksum`, `file_archive` and `file_extract` too, and the `durable_task_*` tools by which they are followed.
+   * Default: no, since every tool costs a model attention.
+   */
+  readonly fileTasks?: boolean;
   /** Host names that `app` answers to, besides loopback names and that of `publicUrl`. */
   readonly allowedHosts?: readonly string[];
   /** Origins of pages that may create uploads, besides loopback and that of `publicUrl`. */
@@ -70,6 +78,11 @@ export function withFileTransfer(registrar: ToolRegistrar, options: WithFileTran
   const links = createLinks(options.publicUrl);
   const calls = callsOf(store, links, principalOf);
   for (const tool of fileTools) registrar.offer({ tool, calls });
+  if (options.fileTasks === true) {
+    registerFileKindsOnce(store);
+    for (const tool of [...fileTaskTools, ...durableTaskTools]) registrar.offer({ tool, calls });
+    registrar.serveTasks(calls);
+  }
   const everybody = options.principalOf === undefined && isLoopbackHost(new URL(links.publicUrl).hostname);
   const authenticate = options.authenticate ?? (everybody ? () => localPrincipal : refuse);
   let app: FilesSubApp | undefined;

@@ -7,7 +7,9 @@
 import type { Readable, Writable } from "node:stream";
 import { TransferError } from "../errors.ts";
 import { createStdioEndpoint } from "../mcp/stdio-endpoint.ts";
+import { fileTaskTools } from "../mcp/tools/file-task-tools.ts";
 import type { Store } from "../store/open-store.ts";
+import { registerFileKinds } from "../tasks/kinds/register.ts";
 import { createLinks } from "../transfer/links.ts";
 import type { ServerConfig } from "./config.ts";
 import { createFilesSubApp } from "./files-sub-app.ts";
@@ -42,6 +44,8 @@ export async function startStdioServer(
   const { log } = logger;
   const version = packageVersion();
   const store = await openConfiguredStore(config, logger);
+  const { allowImport, importRoots } = config;
+  registerFileKinds(store.tasks, { transfers: store.transfers, allowImport, importRoots });
   let listening: Listening;
   try {
     listening = await listenAgain(store, logger);
@@ -53,6 +57,7 @@ export async function startStdioServer(
   const endpoint = createStdioEndpoint({
     engine: store.transfers,
     tasks: store.tasks,
+    moreTools: fileTaskTools,
     links,
     log,
     serverInfo: { name: "longshore", title: "Longshore", version },

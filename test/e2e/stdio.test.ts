@@ -21,9 +21,7 @@ describe.each(["v1", "v2"] as const)("a host with the %s client", (generation) =
   test("has every tool, uploads over HTTP and reads the file back through the pipe", async () => {
     const host = await startHost(generation, newDataDir());
     const { tools } = await host.client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(["upload_create", "file_read", "durable_task_get", "durable_task_list"]),
-    );
+    expect(tools).toHaveLength(16);
     const bytes = randomBytes(3_000_000);
     const { handle, url } = await createUpload(host, bytes.length);
     expect(new URL(url).hostname).toBe("127.0.0.1");
@@ -43,6 +41,21 @@ test("a client of 2025-11-25 is offered core tasks with their list", async () =>
   expect(client.getServerCapabilities()).toMatchObject({
     tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
   });
+});
+
+test("tasks are seen by every host, and those of one that has gone are done by the next", async () => {
+  const dataDir = newDataDir();
+  const first = await startHost("v1", dataDir);
+  const { handle, url } = await createUpload(first, 60_000_000);
+  await fetch(url, { method: "PUT", body: new Uint8Array(60_000_000) });
+  const { taskId } = await first.call("file_archive", { handles: [handle], format: "zip" });
+  await first.close();
+  const [second, third] = await Promise.all([startHost("v2", dataDir), startHost("v1", dataDir)]);
+  for (const host of [second, third]) {
+    let task = await host.call("durable_task_get", { taskId, waitMs: 20_000 });
+    while (task.status === "working") task = await host.call("durable_task_get", { taskId, waitMs: 20_000 });
+    expect(task).toMatchObject({ status: "completed", result: { handle: expect.stringMatching(/^fh_/) } });
+  }
 });
 
 test("the port is taken again by the next start, so that URLs handed out before go on working", async () => {

@@ -159,10 +159,9 @@ test("an old file that no record names is removed in time, a young one and the f
   const kept = new Sample("kept", 100_000);
   const whole = await tusCreate(running.url, kept.sizeBytes, {}, kept.bytes());
   const [known] = await blobs();
-  const folder = path.dirname(String(known));
-  const ending = path.extname(String(known));
-  const name = path.basename(String(known), ending);
-  const stray = (letters: string): string => path.join(folder, `${name.slice(0, -4)}${letters}${ending}`);
+  const { dir, base } = path.parse(String(known));
+  // Another name of the same form, for the same folder, which a letter near either end may choose.
+  const stray = (letters: string): string => path.join(dir, base.slice(0, 14) + letters + base.slice(18));
   const [old, young] = [stray("aaaa"), stray("bbbb")];
   await writeFile(old, "old");
   await writeFile(young, "young");

@@ -120,6 +120,31 @@ describe("many servers over one store", () => {
   });
 });
 
+test("with fileTasks a server has all sixteen tools, and their tasks are followed as all others", async () => {
+  const store = await scratchStore();
+  const attach = () => {
+    const mcp = new McpServer(info);
+    withFileTransfer(asToolRegistrar(mcp), { store, publicUrl: "http://127.0.0.1:1", fileTasks: true });
+    return mcp;
+  };
+  attach();
+  const client = await clientOf(attach());
+  expect((await client.listTools()).tools).toHaveLength(16);
+  const { structuredContent } = await client.callTool({
+    name: "upload_create",
+    arguments: { filename: "a", size: 3 },
+  });
+  const { handle } = structuredContent as { handle: string };
+  await client.callTool({
+    name: "upload_write",
+    arguments: { handle, offset: 0, data: "YWJj", final: true },
+  });
+  expect(await finished(client, "file_checksum", { handle, algorithms: ["md5"] })).toMatchObject({
+    status: "completed",
+    result: { digests: { md5: "900150983cd24fb0d6963f7d28e17f72" } },
+  });
+});
+
 describe("schemas that users bring along", () => {
   test.each([
     ["the members of a zod 4 object", { text: z.string(), times: z.number().default(2) }],

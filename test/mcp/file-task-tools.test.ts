@@ -125,7 +125,9 @@ describe("the tools that start work on files", () => {
     ["file_extract", { handle: "archive.zip" }, "client_path_not_reachable"],
   ])("%s refuses %j at once", async (tool, args, code) => {
     const server = await startTestServer();
-    expect(await failure(await connect("a client of 2026-07-28", server.mcpUrl), tool, args)).toMatchObject({ code });
+    expect(await failure(await connect("a client of 2026-07-28", server.mcpUrl), tool, args)).toMatchObject({
+      code,
+    });
   });
 
   test.each([

@@ -79,6 +79,11 @@ describe("settings", () => {
     expect(load({ flags: { dataDir: "/srv/data" } }).config.dataDir).toBe(path.resolve("/srv/data"));
   });
 
+  test("relative folders for imports start at the same place", () => {
+    const { config } = load({ env: { LONGSHORE_IMPORT_ROOTS: "in, /srv/in" } });
+    expect(config.importRoots).toEqual([path.resolve("/work-dir/in"), path.resolve("/srv/in")]);
+  });
+
   test("a settings file takes numbers, switches, lists, and the names of variables and flags", async () => {
     const configFile = await settingsFile({
       LONGSHORE_PORT: 9000,

@@ -12,7 +12,7 @@ import { binary } from "./server-process.ts";
 export type Facts = Record<string, unknown>;
 
 /** Options that every such server has in tests. */
-export function stdioArguments(dataDir: string): string[] {
+function stdioArguments(dataDir: string): string[] {
   return [binary, "stdio", "--data-dir", dataDir, "--min-free-bytes", "0", "--log", "debug"];
 }
 

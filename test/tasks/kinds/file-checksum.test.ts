@@ -103,4 +103,10 @@ describe("file_checksum", () => {
         .digest("hex"),
     ).toBe(createHash("sha256").update("abc").digest("hex"));
   });
+
+  it("says which argument is wrong where it was started without its tool", async () => {
+    const store = await openKinds();
+    const task = await runKind(store, "file_checksum", { handle: "x", algorithms: ["crc16"] });
+    expect(task.error).toMatchObject({ code: "invalid_param", param: "algorithms.0" });
+  });
 });

@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { TransferEngine } from "../../../transfer/engine.ts";
 import type { JsonValue, TaskContext, TaskKind } from "../../engine.ts";
 import { isOver, removeFiles } from "../clean-up.ts";
+import { kindArguments } from "../kind-arguments.ts";
 import { ByteProgress } from "../progress.ts";
 import { storeAsStep } from "../stored-step.ts";
 import type { ArchiveEntry, OpenEntry } from "./archive-entry.ts";
@@ -35,7 +36,7 @@ export function fileArchive({ transfers }: ArchiveParts): TaskKind {
   return {
     kind: "file_archive",
     restart: "whole",
-    handler: (args, context) => archive(transfers, archiveArguments.parse(args), context),
+    handler: (args, context) => archive(transfers, kindArguments(archiveArguments, args), context),
   };
 }
 

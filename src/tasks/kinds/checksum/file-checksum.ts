@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { TransferError } from "../../../errors.ts";
 import type { TaskKind } from "../../engine.ts";
+import { kindArguments } from "../kind-arguments.ts";
 import { ByteProgress } from "../progress.ts";
 import { digestAlgorithms } from "./digests.ts";
 import { hashStream } from "./hash-stream.ts";
@@ -13,7 +14,7 @@ export function fileChecksum(): TaskKind {
     kind: "file_checksum",
     restart: "whole",
     async handler(args, context) {
-      const { handle, algorithms } = checksumArguments.parse(args);
+      const { handle, algorithms } = kindArguments(checksumArguments, args);
       const { sha256, ...result } = await context.step("digests", async ({ signal }) => {
         const file = await context.files.open(handle);
         const { filename, sizeBytes } = file.transfer;

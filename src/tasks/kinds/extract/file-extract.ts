@@ -8,6 +8,7 @@ import type { TransferEngine } from "../../../transfer/engine.ts";
 import type { JsonValue, OpenedFile, TaskContext, TaskKind } from "../../engine.ts";
 import type { FileToWrite } from "../../files.ts";
 import { isOver, removeFiles } from "../clean-up.ts";
+import { kindArguments } from "../kind-arguments.ts";
 import { report, sizeText } from "../progress.ts";
 import { type StoredFile, storeAsStep } from "../stored-step.ts";
 import { type ArchiveFormat, archiveFormat } from "./archive-format.ts";
@@ -41,7 +42,8 @@ export function fileExtract(parts: ExtractParts): TaskKind {
   return {
     kind: "file_extract",
     restart: "whole",
-    handler: (args, context) => new Extraction(parts, context).run(extractArguments.parse(args).handle),
+    handler: (args, context) =>
+      new Extraction(parts, context).run(kindArguments(extractArguments, args).handle),
   };
 }
 

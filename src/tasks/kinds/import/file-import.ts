@@ -7,6 +7,7 @@ import { TransferError } from "../../../errors.ts";
 import type { TransferEngine } from "../../../transfer/engine.ts";
 import type { JsonValue, TaskContext, TaskKind } from "../../engine.ts";
 import { isOver, removeFile } from "../clean-up.ts";
+import { kindArguments } from "../kind-arguments.ts";
 import { ByteProgress } from "../progress.ts";
 import type { AllowedAddresses } from "./allowed-addresses.ts";
 import { defaultPatience, fetchInto, openSource, otherSize, type Patience } from "./fetch-into.ts";
@@ -35,7 +36,10 @@ const importArguments = z.object({
   url: z.string(),
   filename: z.string().optional(),
   size: z.int().min(0).optional(),
-  sha256: z.string().optional(),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
 });
 
 type ImportArguments = z.output<typeof importArguments>;
@@ -44,7 +48,7 @@ export function fileImport(parts: ImportParts): TaskKind {
   return {
     kind: "file_import",
     restart: "whole",
-    handler: (args, context) => importFile(parts, importArguments.parse(args), context),
+    handler: (args, context) => importFile(parts, kindArguments(importArguments, args), context),
   };
 }
 
