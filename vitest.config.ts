@@ -1,4 +1,8 @@
+import path from "node:path";
 import { defineConfig } from "vitest/config";
+
+// Each test opens stores of its own, and each store has two threads that load their modules anew: compiled once, that takes a third less.
+process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "node_modules/.cache/node-compile");
 
 /** Suites that start the built binary, brokers or other processes: each of them fills a small machine alone. */
 const heavy = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts", "test/conformance/**/*.test.ts"];
