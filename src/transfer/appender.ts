@@ -9,34 +9,37 @@ import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { asTransferError, TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { type ActiveWrite, ActiveWrites, closeQuietly, type HeldSegment } from "./active-writes.ts";
+import { type ActiveWrites, closeQuietly } from "./active-writes.ts";
+import {
+  brokenOff,
+  checkAnnounced,
+  checkDeclared,
+  checksumsOf,
+  inactive,
+  isFull,
+  reserveReached,
+  statusFor,
+  tooLarge,
+  tooMany,
+} from "./append-rules.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { BodyChecksums } from "./body-checksum.ts";
 import { type BodyEnd, BodyWriter } from "./body-writer.ts";
 import type { Completion } from "./completion.ts";
-import { type Contention, idleWriterMs } from "./contention.ts";
+import type { Contention } from "./contention.ts";
 import type { Appended, AppendRequest, TransferLimits } from "./engine.ts";
 import { GatherBudget } from "./gather.ts";
-import { newBlobName } from "./identifiers.ts";
 import type { SegmentRecord, StoredStatus, UploadRecord } from "./records.ts";
+import { RunningWrite } from "./running-write.ts";
 import { isSmallFile, newSmallName, SmallBody } from "./small-files.ts";
 import type { CommitOutcome, Liveness, Quota, SmallOutcome, TransferState } from "./state-store.ts";
 import { compareWithStored } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
-import {
-  digestMismatch,
-  isExpired,
-  locked,
-  offsetMismatch,
-  quotaExceeded,
-  toTransfer,
-  unknownHandle,
-} from "./view.ts";
+import { digestMismatch, locked, offsetMismatch, quotaExceeded, toTransfer, unknownHandle } from "./view.ts";
+import { type Lease, WriteLeases } from "./write-leases.ts";
 
 /** What a crash may lose of bytes that were not acknowledged. */
 const checkpointBytes = 64 << 20;
 const checkpointMs = 2_000;
-const signOfLifeMs = 1_000;
 /** Room left to the state store on a disk that a body has just filled: it must note how far the body came. */
 const giveBackBytes = 256 << 10;
 /** Up to here a file that comes in one piece is hashed as it passes: less work than telling the digest thread. */
@@ -55,23 +58,23 @@ export interface AppenderParts {
   readonly log: Log;
 }
 
-interface Lease {
-  readonly upload: UploadRecord;
-  readonly segment: SegmentRecord;
-  readonly held: HeldSegment | null;
-  readonly now: number;
-}
-
 export class Appender {
-  readonly active: ActiveWrites;
+  readonly #leases: WriteLeases;
   readonly #parts: AppenderParts;
   readonly #budget = new GatherBudget();
-  #signOfLifeAt = Number.NEGATIVE_INFINITY;
-  #asking = false;
 
   constructor(parts: AppenderParts) {
     this.#parts = parts;
-    this.active = new ActiveWrites({ onTick: () => this.#tick() });
+    this.#leases = new WriteLeases(parts);
+  }
+
+  get active(): ActiveWrites {
+    return this.#leases.active;
+  }
+
+  /** See `WriteLeases.signOfLife`. */
+  signOfLife(): Promise<void> {
+    return this.#leases.signOfLife();
   }
 
   /** Free space, checked before anything is created or written. */
@@ -93,14 +96,14 @@ export class Appender {
     checkAnnounced(upload, request, this.#parts.limits);
     checkDeclared(upload, request);
     await this.checkSpace(upload.offset);
-    const run = new Run(upload.handle);
+    const run = new RunningWrite(upload.handle);
     const claimed = await this.active.claim(run);
     if (claimed === "busy") throw locked(upload);
     try {
       const abandonedFence = claimed === "claimed" ? null : claimed.abandonedFence;
       if (abandonedFence === null && isSmallFile(upload, request))
         return await this.#storeSmall(run, upload, request);
-      const lease = await this.#takeLease(upload, request, abandonedFence);
+      const lease = await this.#leases.take(upload, request, abandonedFence);
       return await this.#write(run, lease, request);
     } finally {
       this.active.leave(run);
@@ -109,7 +112,7 @@ export class Appender {
   }
 
   /** A whole small file: read first, then stored in one commit, which judges offset and lease. */
-  async #storeSmall(run: Run, upload: UploadRecord, request: AppendRequest): Promise<Appended> {
+  async #storeSmall(run: RunningWrite, upload: UploadRecord, request: AppendRequest): Promise<Appended> {
     const bytes = await this.readSmall(run, request);
     if (bytes.byteLength < (request.body.lengthBytes ?? 0)) {
       const kept = await this.#keepPart(upload, request, bytes);
@@ -137,13 +140,13 @@ export class Appender {
     if (bytes.byteLength === 0 || checksumsOf(request) !== null) return upload;
     const body = { stream: Readable.from([bytes]), lengthBytes: bytes.byteLength };
     const part: AppendRequest = { offset: 0, body, declareSizeBytes: request.declareSizeBytes ?? null };
-    const lease = await this.#takeLease(upload, part, null);
-    const { transfer } = await this.#write(new Run(upload.handle), lease, part);
+    const lease = await this.#leases.take(upload, part, null);
+    const { transfer } = await this.#write(new RunningWrite(upload.handle), lease, part);
     return { ...lease.upload, offset: transfer.offset };
   }
 
   /** The body, with its digests checked; shorter than announced where it broke off. */
-  async readSmall(run: Run | null, request: AppendRequest): Promise<Buffer> {
+  async readSmall(run: RunningWrite | null, request: AppendRequest): Promise<Buffer> {
     const checksums = checksumsOf(request);
     const body = new SmallBody(request.body.stream, request.body.lengthBytes ?? 0);
     run?.attach({ fence: 0, body, checkpoint: () => {} });
@@ -180,7 +183,7 @@ export class Appender {
     now: number,
     request: AppendRequest,
   ): Promise<Appended> {
-    const run = new Run(upload.handle);
+    const run = new RunningWrite(upload.handle);
     await this.active.claim(run);
     try {
       return await this.#write(run, { upload, segment, held: null, now }, request);
@@ -231,78 +234,11 @@ export class Appender {
     checksumsOf(request)?.verify(upload.offset);
   }
 
-  /** To go with a lease taken: other processes judge by it whether this one lives. Grouped with it into one commit. */
-  async signOfLife(): Promise<void> {
-    if (performance.now() - this.#signOfLifeAt < signOfLifeMs) return;
-    this.#signOfLifeAt = performance.now();
-    await this.#parts.state.heartbeat(this.#parts.liveness.processId);
-  }
-
   async close(): Promise<void> {
     await this.active.close();
   }
 
-  async #takeLease(
-    upload: UploadRecord,
-    request: AppendRequest,
-    abandonedFence: number | null,
-  ): Promise<Lease> {
-    const { state, liveness, quota, contention } = this.#parts;
-    let takeOverFence = abandonedFence;
-    // Each round ends another holder; more rounds than this mean that others are quicker each time.
-    for (let round = 0; round < 4; round += 1) {
-      const held = this.active.takeHeld(upload.handle);
-      const [outcome] = await Promise.all([
-        state
-          .beginWrite({
-            handle: upload.handle,
-            generation: upload.generation,
-            owner: liveness.processId,
-            offset: request.resend === true ? null : request.offset,
-            declareSize: request.declareSizeBytes ?? null,
-            held: held === null ? null : { fence: held.fence, seq: held.seq },
-            takeOverFence,
-            blob: newBlobName(upload.handle),
-            quota,
-          })
-          .catch((error: unknown) => {
-            closeQuietly(held?.blob ?? null);
-            throw error;
-          }),
-        this.signOfLife().catch(() => {}),
-      ]);
-      if (outcome.kind === "ok") {
-        const extends_ =
-          held !== null && outcome.segment.fence === held.fence && outcome.segment.seq === held.seq;
-        if (!extends_) closeQuietly(held?.blob ?? null);
-        return { ...outcome, held: extends_ ? held : null };
-      }
-      closeQuietly(held?.blob ?? null);
-      switch (outcome.kind) {
-        case "unknown":
-          throw unknownHandle();
-        case "offset":
-          throw offsetMismatch(outcome.upload, request.offset);
-        case "size":
-          throw new TransferError("size_mismatch", "Another size was announced for this upload before.", {
-            cursor: outcome.upload.offset,
-          });
-        case "quota":
-          throw quotaExceeded(outcome.limit, outcome.used);
-        case "inactive":
-          throw inactive(outcome.upload, outcome.now, upload);
-        case "locked":
-          takeOverFence = null;
-          await contention.makeWay(outcome.upload, "if_idle");
-          break;
-        default:
-          outcome satisfies never;
-      }
-    }
-    throw locked(upload);
-  }
-
-  async #write(run: Run, lease: Lease, request: AppendRequest): Promise<Appended> {
+  async #write(run: RunningWrite, lease: Lease, request: AppendRequest): Promise<Appended> {
     const { state, blobs, digests, limits, quota, liveness } = this.#parts;
     const { upload, segment, held } = lease;
     const owner = liveness.processId;
@@ -416,7 +352,7 @@ export class Appender {
           if (outcome.kind !== "ok") return body.stop();
           committed = length;
           current = outcome.upload;
-          if (outcome.leaseRequest !== null) this.#answerRequest(run, outcome.leaseRequest);
+          if (outcome.leaseRequest !== null) this.#leases.answerRequest(run, outcome.leaseRequest);
           request.onCommitted?.(current.offset);
           if (!(await this.#hasSpace())) body.refuse(reserveReached());
         })
@@ -555,168 +491,5 @@ export class Appender {
     else if (final.status !== "receiving") this.#parts.completion.completed(final);
     if (final.status === "mismatch") throw digestMismatch(final);
     return { transfer: toTransfer(final, now), receivedBytes };
-  }
-
-  #answerRequest(run: ActiveWrite, kind: "end" | "if_idle"): void {
-    if (kind === "end" || performance.now() - run.lastByteAt() >= idleWriterMs) run.stop();
-    else this.#parts.state.refuseLease(run.handle, run.fence).catch(() => {});
-  }
-
-  /** While writes run: signs of life, checkpoints, and what other processes ask for. */
-  #tick(): void {
-    this.signOfLife().catch(() => {});
-    for (const run of this.active.all()) run.checkpoint();
-    if (this.#asking) return;
-    this.#asking = true;
-    this.#parts.state
-      .leaseRequests(this.#parts.liveness.processId)
-      .then((requests) => {
-        for (const { handle, fence, kind } of requests) {
-          const run = this.active.get(handle);
-          if (run !== undefined && run.fence === fence) this.#answerRequest(run, kind);
-        }
-      })
-      .catch(() => {})
-      .finally(() => {
-        this.#asking = false;
-      });
-  }
-}
-
-/** An active write as the registry sees it, from before its lease is taken until its request ends. */
-class Run implements ActiveWrite {
-  readonly handle: string;
-  fence = 0;
-  finish: () => void = () => {};
-  readonly finished: Promise<void>;
-  #body: { lastByteAt: number; stop(): void } | null = null;
-  #checkpoint: () => void = () => {};
-  readonly #since = performance.now();
-  #stopped = false;
-
-  constructor(handle: string) {
-    this.handle = handle;
-    this.finished = new Promise((resolve) => {
-      this.finish = resolve;
-    });
-  }
-
-  attach({
-    fence,
-    body,
-    checkpoint,
-  }: {
-    fence: number;
-    body: { lastByteAt: number; stop(): void };
-    checkpoint: () => void;
-  }): void {
-    this.fence = fence;
-    this.#body = body;
-    this.#checkpoint = checkpoint;
-    if (this.#stopped) body.stop();
-  }
-
-  get wasStopped(): boolean {
-    return this.#stopped;
-  }
-
-  lastByteAt(): number {
-    return this.#body?.lastByteAt ?? this.#since;
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#body?.stop();
-  }
-
-  checkpoint(): void {
-    this.#checkpoint();
-  }
-}
-
-function statusFor(declaredSha256: string | null, sha256: string): StoredStatus {
-  return declaredSha256 === null || declaredSha256 === sha256 ? "complete" : "mismatch";
-}
-
-function checksumsOf({ checksums = [], lateChecksum = null }: AppendRequest): BodyChecksums | null {
-  return checksums.length === 0 && lateChecksum === null ? null : new BodyChecksums(checksums, lateChecksum);
-}
-
-/** A digest of the whole that comes with this request may not contradict one that came before. */
-function checkDeclared(
-  { declaredSha256, offset }: UploadRecord,
-  { declareSha256 = null }: AppendRequest,
-): void {
-  if (declareSha256 === null || declaredSha256 === null || declareSha256 === declaredSha256) return;
-  throw new TransferError("invalid_param", "Another sha256 was announced for this upload before.", {
-    param: "sha256",
-    cursor: offset,
-    recoveryHint: `Announce ${declaredSha256} again or no digest, and send the bytes from offset ${offset}; for another file create a new upload.`,
-  });
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof TransferError && error.code === "storage_full";
-}
-
-function reserveReached(cursor?: number): TransferError {
-  return new TransferError(
-    "storage_full",
-    "The disk has less free space than this server keeps in reserve.",
-    {
-      retryAfterSeconds: 30,
-      ...(cursor !== undefined && { cursor }),
-    },
-  );
-}
-
-/** The upload takes no bytes any more, or is not the one that was looked up. */
-function inactive(found: UploadRecord, now: number, before: UploadRecord): TransferError {
-  if (isExpired(found, now) || found.generation !== before.generation) return unknownHandle();
-  return new TransferError("not_active", `The upload is ${found.status}: it takes no bytes.`, {
-    cursor: found.offset,
-  });
-}
-
-function tooMany(): TransferError {
-  return new TransferError("size_mismatch", "The body has more bytes than were announced.");
-}
-
-function tooLarge(limits: TransferLimits): TransferError {
-  return new TransferError("file_too_large", `Files of up to ${limits.maxFileBytes} bytes are accepted.`);
-}
-
-function brokenOff(upload: UploadRecord): TransferError {
-  return new TransferError("size_mismatch", "The body ended before its announced length.", {
-    cursor: upload.offset,
-  });
-}
-
-/** What the request announces against what is known, before anything is touched. */
-function checkAnnounced(upload: UploadRecord, request: AppendRequest, limits: TransferLimits): void {
-  const cursor = upload.offset;
-  const declared = request.declareSizeBytes ?? null;
-  if (declared !== null && upload.sizeBytes !== null && declared !== upload.sizeBytes) {
-    throw new TransferError("size_mismatch", `The upload has ${upload.sizeBytes} bytes, not ${declared}.`, {
-      cursor,
-    });
-  }
-  const size = upload.sizeBytes ?? declared;
-  if (size !== null && size > limits.maxFileBytes) {
-    throw tooLarge(limits).with({ cursor });
-  }
-  if (declared !== null && declared < upload.offset) {
-    throw new TransferError("size_mismatch", `${upload.offset} bytes are here already.`, { cursor });
-  }
-  const { lengthBytes } = request.body;
-  if (lengthBytes === null) return;
-  const end = request.offset + lengthBytes;
-  if (size === null && end > limits.maxFileBytes) {
-    throw tooLarge(limits).with({ cursor });
-  }
-  if (size !== null && (end > size || (request.final === true && end !== size))) {
-    throw new TransferError("size_mismatch", `The upload has ${size} bytes; this body would end at ${end}.`, {
-      cursor,
-    });
   }
 }
