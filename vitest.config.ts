@@ -18,7 +18,8 @@ export default defineConfig({
           name: "unit",
           include: ["test/**/*.test.ts"],
           exclude: heavy,
-          maxWorkers: 2,
+          // More than two cores need: many of them wait for processes that they started.
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },

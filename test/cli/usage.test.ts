@@ -23,13 +23,16 @@ describe("longshore", () => {
   );
 
   test("every command knows --json", async () => {
-    for (const command of ["serve", "sweep", "verify"])
+    for (const command of ["serve", "stdio", "sweep", "verify"])
       expect((await run([command, "--help"])).stdout, command).toContain("--json");
   });
 
   test.each([
     [["srve"], /unknown command 'srve'\. Did you mean serve\?/],
-    [["bananas"], /unknown command 'bananas'\. Commands: serve, sweep, verify, help\./],
+    [
+      ["bananas"],
+      /unknown command 'bananas'\. Commands: serve, stdio, put, get, status, ls, rm, tasks, task, sweep, verify, help\./,
+    ],
     [["serve", "--prot", "1"], /unknown option '--prot'\n\(Did you mean --port\?\)/],
     [["serve", "extra"], /too many arguments/],
     [["--port"], /argument missing/],

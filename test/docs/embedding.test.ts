@@ -95,7 +95,10 @@ describe("the server on stdio", () => {
     const { taskId } = started;
     const wait = async () =>
       (await call("durable_task_get", { taskId, waitMs: 20_000 })).structuredContent as Facts;
-    expect(await wait()).toMatchObject({ status: "input_required", progress: { fraction: 1 } });
+    expect(await wait()).toMatchObject({
+      status: "input_required",
+      inputRequest: { choices: ["yes", "no"] },
+    });
     await call("durable_task_respond", { taskId, response: "yes" });
     let done = await wait();
     while (done.status === "working") done = await wait();

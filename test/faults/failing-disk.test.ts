@@ -298,16 +298,45 @@ describe("a sync that fails at a checkpoint", () => {
   });
 });
 
+/** Sends a file in pieces of 1000 bytes, each of which gets a file of its own, since one with a wrong checksum comes before it. */
+async function sentInPieces(url: string, sample: Sample, beforeLast = (): void => {}): Promise<void> {
+  const wrong = { "Upload-Checksum": `sha1 ${Buffer.alloc(20).toString("base64")}` };
+  for (let at = 0; at < sample.sizeBytes; at += 1000) {
+    expect((await tusPatch(url, at, "wrong", wrong)).status).toBe(460);
+    if (at + 1000 === sample.sizeBytes) beforeLast();
+    expect((await tusPatch(url, at, sample.bytes(at, at + 1000))).status).toBe(204);
+  }
+}
+
+test("a file of many pieces is rewritten only where there is room for a copy, and a copy that fails leaves none behind", async () => {
+  const sample = nextSample(20_000);
+  const url = await tusCreated(server.url, sample.sizeBytes);
+  // Room enough for every write, but with the reserve one byte too little for a second file.
+  disk.freeBytes = sample.sizeBytes;
+  await sentInPieces(url, sample);
+  const { handle } = (await engine.head(url.split("/").at(-1) ?? "")) as { handle: string };
+  const pieces = (): string[] =>
+    readdirSync(path.join(folder, "blobs"), { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.includes(handle.slice(3)),
+    );
+  const before = pieces();
+  const file = await engine.openOwn("local", handle);
+  await expect(file.path()).rejects.toMatchObject({ code: "storage_unavailable" });
+  expect(pieces()).toEqual(before);
+  disk.freeBytes = null;
+  disk.fail({ operation: "write", nth: 1, fault: "ENOSPC", forGood: true });
+  await expect(file.path()).rejects.toMatchObject({ code: "storage_unavailable" });
+  expect(disk.met).toBeGreaterThan(0);
+  expect(pieces()).toEqual(before);
+  disk.mend();
+  expect(await file.path()).toContain(handle.slice(3));
+  await expectStored(handle, sample);
+});
+
 test("a file of many pieces that cannot be rewritten into one stays as it is, and is read", async () => {
   const sample = nextSample(20_000);
   const url = await tusCreated(server.url, sample.sizeBytes);
-  const wrong = { "Upload-Checksum": `sha1 ${Buffer.alloc(20).toString("base64")}` };
-  for (let at = 0; at < sample.sizeBytes; at += 1000) {
-    // Behind a wrong checksum the next piece gets a file of its own.
-    expect((await tusPatch(url, at, "wrong", wrong)).status).toBe(460);
-    if (at + 1000 === sample.sizeBytes) disk.fail({ operation: "sync", nth: 2, fault: "ENOSPC" });
-    expect((await tusPatch(url, at, sample.bytes(at, at + 1000))).status).toBe(204);
-  }
+  await sentInPieces(url, sample, () => disk.fail({ operation: "sync", nth: 2, fault: "ENOSPC" }));
   await waitUntil(() => events.some(({ event }) => event === "compaction.failed"));
   disk.mend();
   const { handle } = (await engine.head(url.split("/").at(-1) ?? "")) as { handle: string };

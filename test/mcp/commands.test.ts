@@ -1,5 +1,5 @@
 /** The command lines in results are run as they are, by a shell, in the folder that holds the file. */
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { program } from "../support/client-programs.ts";
@@ -38,6 +38,26 @@ describeWithProgram("curl", "the commands in results", () => {
     const download = await facts(client, "file_download", { handle: created.handle });
     expect(await shell(download.commands.curl, to)).toMatchObject({ status: 0, stderr: "" });
     expect((await readFile(path.join(to, awkward))).equals(bytes)).toBe(true);
+  });
+
+  test.each([
+    ["a pattern for curl of names that exist", "img[1-3].png"],
+    ["a pattern for curl of names that do not", "report{a,b}.pdf"],
+    ["as long as a name may be", `${"n".repeat(251)}.txt`],
+    ["cut within a character where a URL has enough of it", `${"n".repeat(199)}😀.txt`],
+  ])("send the file whose name is %s, and fetch it", async (_name, filename) => {
+    const client = await connected();
+    const [from, to, bytes] = [await tempDir(), await tempDir(), randomBytes(1000)];
+    await fileIn(from, filename, bytes);
+    await fileIn(from, "img1.png", randomBytes(1000));
+    const created = await facts(client, "upload_create", { filename });
+    expect(await shell(created.commands.curl, from)).toMatchObject({ status: 0 });
+    const status = await facts(client, "upload_status", { handle: created.handle, waitMs: 40_000 });
+    expect(status).toMatchObject({ status: "complete", filename, sha256: sha256(bytes) });
+    const download = await facts(client, "file_download", { handle: created.handle });
+    expect(await shell(download.commands.curl, to)).toMatchObject({ status: 0 });
+    const [fetched = ""] = await readdir(to);
+    expect((await readFile(path.join(to, fetched))).equals(bytes)).toBe(true);
   });
 
   test("go on where the bytes stopped", async () => {

@@ -32,6 +32,8 @@ export interface Failure {
 export class FaultyDisk {
   #failure: Failure | null = null;
   #seen = 0;
+  /** Free space that is told; null: what there is. */
+  freeBytes: number | null = null;
   /** Faults that were met. */
   met = 0;
 
@@ -68,7 +70,7 @@ export class FaultyDisk {
         this.guard("create", async () => this.#writer(await blobs.create(name), blobs.path(name))),
       open: (name) => this.guard("open", async () => this.#reader(await blobs.open(name))),
       stat: (name) => this.guard("stat", () => blobs.stat(name)),
-      freeBytes: () => this.guard("freeBytes", () => blobs.freeBytes()),
+      freeBytes: () => this.guard("freeBytes", async () => this.freeBytes ?? blobs.freeBytes()),
       path: (name) => blobs.path(name),
       remove: (name) => blobs.remove(name),
       list: () => blobs.list(),

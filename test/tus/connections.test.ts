@@ -52,6 +52,20 @@ describe("Expect: 100-continue", () => {
     },
   );
 
+  test("of more bytes for a complete upload is refused at once, and of a chunked body without any repeats the answer", async () => {
+    const url = await created(server.url, { "Upload-Length": "3" });
+    expect((await patch(url, 0, Buffer.from("abc"))).status).toBe(204);
+    const refused = new RawConnection(server.port);
+    refused.head(...patchHead(url, 3, "Content-Length: 99", "Expect: 100-continue"));
+    expect(await refused.until(/\}$/)).toMatch(/^HTTP\/1\.1 413 /);
+    const repeated = new RawConnection(server.port);
+    repeated.head(...patchHead(url, 3, "Transfer-Encoding: chunked", "Expect: 100-continue"));
+    await repeated.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/);
+    repeated.write("0\r\n\r\n");
+    expect(await repeated.until(/ 204 [\s\S]*\r\n\r\n/)).toMatch(/Upload-Offset: 3\r\n/i);
+    repeated.end();
+  });
+
   test("of an unauthorized creation is refused before the body", async () => {
     const raw = new RawConnection(server.port);
     raw.head(

@@ -189,6 +189,16 @@ describe("POST /files", () => {
     expect((await head(location)).status).toBe(422);
   });
 
+  test("with a length of 0 and another digest than that of nothing answers 422 and still says where the upload is", async () => {
+    const response = await post(server.url, {
+      "Upload-Length": "0",
+      "Upload-Metadata": `sha256 ${base64("0".repeat(64))}`,
+    });
+    expect(response.status).toBe(422);
+    expect(response.headers.get("longshore-handle")).toMatch(/^fh_/);
+    expect((await head(response.headers.get("location") ?? "")).status).toBe(422);
+  });
+
   test("where the caller is unknown answers 401 with a challenge, before anything else is looked at", async () => {
     const guarded = await startFilesServer({
       authenticate: async (request) => {

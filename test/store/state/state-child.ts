@@ -10,7 +10,18 @@ import { beginOf, commitOf, created, newBlob, newUpload } from "../../contract/t
 const [what = "", dataDir = "", ...more] = process.argv.slice(2);
 
 /** At once and whole, so that what was said before a SIGKILL was said. */
-const say = (line: string): void => void writeSync(1, `${line}\n`);
+function say(line: string): void {
+  let rest = Buffer.from(`${line}\n`);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(1, rest));
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+      // The reader is behind: there is nothing to do but to wait for it.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
+}
 const untilTold = (): Promise<unknown> => once(process.stdin, "data");
 
 /** Makes uploads and writes to them for ever; says each fact after it was acknowledged. */
