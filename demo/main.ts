@@ -1,10 +1,12 @@
 /**
  * Shows the main job end to end: a model gets a handle, a tus client sends the bytes, the server is killed half-way and started again, the
- * upload goes on from the acknowledged offset, and the digests agree. Ends with 0 only if all of that held.
+ * upload goes on from the acknowledged offset, the digests agree, and a long task runs across another kill. Ends with 0 only if all of
+ * that held.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { progressOf, untilDone, untilProgress } from "./long-task.ts";
 import { connectModel } from "./model.ts";
 import { digestOf, makeSampleFile } from "./sample-file.ts";
 import { type ServerProcess, startServer } from "./server-process.ts";
@@ -116,6 +118,35 @@ async function demo(): Promise<void> {
     "The model called file_download, and its URL was fetched",
     `${received.sizeBytes.toLocaleString("en-US")} bytes, sha256 ${received.sha256}: agrees`,
   );
+
+  const started = await model.call("file_archive", { handles: [handle], format: "tar.gz" });
+  const taskId = String(started.taskId);
+  say("The model called file_archive, a long task", `task ${taskId}, status ${started.status}`);
+  const worker = server;
+  const before = await untilProgress(model, taskId, 0.1);
+  hold("the task was still running", before.status === "working");
+  await Promise.all([worker.kill(), model.close()]);
+  say(
+    `The server was killed with SIGKILL in the middle of the task (pid ${worker.pid})`,
+    `progress before the kill: ${progressOf(before)}`,
+  );
+
+  const againAt = performance.now();
+  server = await startServer(dataDir, port);
+  model = await connectModel(server.mcpUrl);
+  const archived = await untilDone(model, taskId);
+  hold("the task was completed by the next server", archived.status === "completed");
+  const archive = archived.result as { handle: string; size: number };
+  say(
+    `Started the server again: pid ${server.pid}; it took the task up and finished it after ${seconds(againAt)}`,
+    `the archive is ${archive.handle}, ${archive.size.toLocaleString("en-US")} bytes`,
+  );
+
+  const extracting = await model.call("file_extract", { handle: archive.handle });
+  const extracted = await untilDone(model, String(extracting.taskId));
+  const [file] = (extracted.result as { files: { path: string; sha256: string }[] }).files;
+  hold("the archive holds the file", file?.sha256 === sha256);
+  say("The model called file_extract on the archive", `${file?.path}, sha256 ${file?.sha256}: agrees`);
   await model.close();
 }
 
