@@ -182,6 +182,12 @@ export const errorCatalogue = {
   ),
 } as const satisfies Record<string, CatalogueEntry>;
 
+/**
+ * Every code that an error can have.
+ *
+ * @example
+ * const code: ErrorCode = "unknown_handle";
+ */
 export type ErrorCode = keyof typeof errorCatalogue;
 
 /** A tool call that repairs the error in one step. */
@@ -190,6 +196,12 @@ export interface Repair {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * What an error says besides its code and message.
+ *
+ * @example
+ * const options: TransferErrorOptions = { recoveryHint: "Pass the handle of a CSV file.", param: "handle" };
+ */
 export interface TransferErrorOptions {
   /** Replaces the catalogue's recovery hint by one for this place. */
   readonly recoveryHint?: string;
@@ -222,7 +234,12 @@ export interface TransferErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A fault the caller is told of, by a code of the catalogue. */
+/**
+ * A fault the caller is told of, by a code of the catalogue.
+ *
+ * @example
+ * throw new TransferError("invalid_param", "The file is no CSV.", { param: "handle" });
+ */
 export class TransferError extends Error {
   override readonly name = "TransferError";
   readonly code: ErrorCode;
@@ -257,7 +274,12 @@ export function asTransferError(thrown: unknown): TransferError {
   return new TransferError("internal_error", "Something went wrong inside the server.", { cause: thrown });
 }
 
-/** The `error` object of the envelope: what section 5 of the documentation of errors shows. */
+/**
+ * The `error` object of the envelope: what section 5 of the documentation of errors shows.
+ *
+ * @example
+ * const { error }: { error?: ErrorBody } = result.structuredContent;
+ */
 export interface ErrorBody {
   readonly code: ErrorCode;
   readonly message: string;

@@ -2,6 +2,12 @@
 import { Patience, type RetryOptions, send } from "./retry.ts";
 import { failureOf, TransferFailure } from "./transfer-failure.ts";
 
+/**
+ * What {@link createUpload} tells the server of the file.
+ *
+ * @example
+ * const options: NewUpload = { filename: "big.bin", sizeBytes: 10e9, key: process.env.LONGSHORE_KEY };
+ */
 export interface NewUpload extends RetryOptions {
   readonly filename?: string;
   readonly contentType?: string;

@@ -4,6 +4,12 @@ import { isTemporary, lostConnection, Patience, type RetryOptions, send } from "
 import { failureOf, TransferFailure, wholeNumber } from "./transfer-failure.ts";
 import type { Progress } from "./upload.ts";
 
+/**
+ * What a download goes by.
+ *
+ * @example
+ * const options: DownloadOptions = { onProgress: ({ bytes }) => show(bytes) };
+ */
 export interface DownloadOptions extends RetryOptions {
   /** Called as bytes are written. */
   readonly onProgress?: (progress: Progress) => void;

@@ -5,6 +5,12 @@ import type { Platform } from "./digest.ts";
 import { type Beginning, type Downloaded, type DownloadOptions, downloadWith } from "./download.ts";
 import { TransferFailure } from "./transfer-failure.ts";
 
+/**
+ * What {@link downloadFile} goes by.
+ *
+ * @example
+ * const options: ToFileOptions = { fresh: true };
+ */
 export interface ToFileOptions extends DownloadOptions {
   /** Starts anew instead of going on with what an earlier call has left. */
   readonly fresh?: boolean;

@@ -1,6 +1,12 @@
 /** Requests that are tried again: what is worth another try, and how long to wait before it. */
 import { failureOf, TransferFailure } from "./transfer-failure.ts";
 
+/**
+ * How patient a transfer is.
+ *
+ * @example
+ * const options: RetryOptions = { signal: AbortSignal.timeout(3_600_000), attempts: 30 };
+ */
 export interface RetryOptions {
   /** Ends the transfer at once; what has arrived is kept. */
   readonly signal?: AbortSignal;

@@ -4,6 +4,9 @@ import type { ErrorCode } from "../errors.ts";
 /**
  * `network`: no answer came, again and again. `source_changed`: the file changed while it was sent, or a stream cannot go back to where the
  * server is. `not_longshore`: the URL leads to something else. `unknown`: an answer without a code.
+ *
+ * @example
+ * const worthWaiting: readonly FailureCode[] = ["network", "storage_full"];
  */
 export type FailureCode = ErrorCode | "network" | "source_changed" | "not_longshore" | "unknown";
 
@@ -60,7 +63,6 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   410: "transfer_expired",
   422: "checksum_mismatch",
   423: "upload_locked",
-  429: "rate_limited",
   503: "storage_unavailable",
   507: "storage_full",
 };

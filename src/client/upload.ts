@@ -4,6 +4,12 @@ import { type Platform, sha256In } from "./digest.ts";
 import { isTemporary, Patience, type RetryOptions, send, sendPatiently } from "./retry.ts";
 import { failureOf, TransferFailure, wholeNumber } from "./transfer-failure.ts";
 
+/**
+ * How far a transfer is.
+ *
+ * @example
+ * const percent = ({ bytes, sizeBytes }: Progress) => (sizeBytes === null ? null : (100 * bytes) / sizeBytes);
+ */
 export interface Progress {
   /** Bytes that the other side has acknowledged. */
   readonly bytes: number;
@@ -11,6 +17,12 @@ export interface Progress {
   readonly sizeBytes: number | null;
 }
 
+/**
+ * What an upload goes by.
+ *
+ * @example
+ * const options: UploadOptions = { chunkBytes: 4 * 2 ** 20, onProgress: ({ bytes }) => show(bytes) };
+ */
 export interface UploadOptions extends RetryOptions {
   /** Called with what is there already, and after each chunk. */
   readonly onProgress?: (progress: Progress) => void;

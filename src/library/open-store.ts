@@ -9,7 +9,12 @@ import { settings } from "../server/settings.ts";
 import { startSweepTimer } from "../server/sweep-timer.ts";
 import { type Store as FolderStore, openStore as openFolder } from "../store/open-store.ts";
 
-/** What is left out has the default of a server, which `longshore serve --help` tells. */
+/**
+ * What is left out has the default of a server, which `longshore serve --help` tells.
+ *
+ * @example
+ * const options: OpenStoreOptions = { dataDir: "./storage", quotaBytes: 10e9, taskConcurrency: 4 };
+ */
 export interface OpenStoreOptions {
   /** Folder for state and files; made where there is none. Any number of processes may use one at once. */
   readonly dataDir: string;

@@ -7,7 +7,12 @@ import { type ZodTypeAny as AnyV3, object as objectV3 } from "zod/v3";
 import { zodToJsonSchema } from "zod-to-json-schema";
 import { TransferError } from "../errors.ts";
 
-/** The part of every zod schema (3.25 and newer) by which its type is read. */
+/**
+ * The part of every zod schema (3.25 and newer) by which its type is read.
+ *
+ * @example
+ * const schema: AnySchema = z.string();
+ */
 export interface AnySchema {
   readonly "~standard": {
     readonly types?: { readonly input: unknown; readonly output: unknown } | undefined;

@@ -18,6 +18,12 @@ import { callsOf, type PrincipalOf } from "./calls.ts";
 import type { Store } from "./open-store.ts";
 import { registerFileKindsOnce } from "./task-kinds.ts";
 
+/**
+ * What {@link withFileTransfer} goes by.
+ *
+ * @example
+ * const options: WithFileTransferOptions = { store, publicUrl: "https://files.example.com/transfer", fileTasks: true };
+ */
 export interface WithFileTransferOptions {
   readonly store: Store;
   /** Base of every URL handed out: where `app` is reached from outside, the path it is mounted under included. */

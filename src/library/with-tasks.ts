@@ -22,13 +22,26 @@ import {
   userSchema,
 } from "./user-schema.ts";
 
+/**
+ * What {@link withTasks} goes by.
+ *
+ * @example
+ * const options: WithTasksOptions = { store, principalOf: ({ authInfo }) => authInfo?.clientId ?? "local" };
+ */
 export interface WithTasksOptions {
   readonly store: Store;
   /** Default: from the `authInfo` that the SDK gives, else `local`. */
   readonly principalOf?: PrincipalOf;
 }
 
-/** @typeParam Input an object's schema of zod 3 or 4, or its members. */
+/**
+ * What a task tool is.
+ *
+ * @typeParam Input an object's schema of zod 3 or 4, or its members.
+ *
+ * @example
+ * tasks.taskTool("crawl-site", { description: "Crawls a site.", inputSchema: { url: z.string() }, restart: "whole" }, crawl);
+ */
 export interface TaskToolConfig<Input extends ObjectSchema, Output extends ObjectSchema> {
   readonly title?: string;
   /** For the model: what the tool does, and what it gives. */

@@ -33,7 +33,7 @@ export const transferFactSchemas = {
 export const sha256Fact = text.describe("Hex digest of the whole file, once complete.");
 
 const urls = z.looseObject({ tus: text, put: text }).optional();
-const commands = z.looseObject({ curl: text }).optional();
+const commands = z.looseObject({ curl: text, cli: text }).optional();
 
 export const commandsFact = commands;
 

@@ -24,7 +24,12 @@ import { asProtocolErrors } from "./task-protocol.ts";
 import { startExtensionTask } from "./tool-caller.ts";
 import type { ToolContext, ToolDefinition } from "./tool-definition.ts";
 
-/** The part of an `McpServer` that is used; that of v1 and that of v2 both have it. */
+/**
+ * The part of an `McpServer` that is used; that of v1 and that of v2 both have it.
+ *
+ * @example
+ * const mcp: McpServerLike = new McpServer({ name: "my-server", version: "1.0.0" });
+ */
 export interface McpServerLike {
   // The SDKs' own types of these differ, and are generic over schemas: what is passed is checked by tests over both.
   registerTool(name: string, config: never, callback: never): unknown;

@@ -1,6 +1,11 @@
 /** What the callbacks of a user's `McpServer` are given, of either SDK, in one form. */
 
-/** `AuthInfo` of both SDKs, as far as it says who is calling. */
+/**
+ * `AuthInfo` of both SDKs, as far as it says who is calling.
+ *
+ * @example
+ * const isAdmin = ({ scopes }: CallerAuth) => scopes.includes("admin");
+ */
 export interface CallerAuth {
   /** The OAuth client: the program, which many people may use. */
   readonly clientId: string;
@@ -9,7 +14,12 @@ export interface CallerAuth {
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
-/** One request to a user's server. */
+/**
+ * One request to a user's server.
+ *
+ * @example
+ * const principalOf = ({ authInfo }: SdkCall) => authInfo?.clientId ?? "nobody";
+ */
 export interface SdkCall {
   /** Undefined where nobody was asked who they are: on stdio, and over HTTP without authentication. */
   readonly authInfo: CallerAuth | undefined;

@@ -5,7 +5,7 @@ import { nextStepFor, transferFacts } from "./transfer-facts.ts";
 
 export interface UploadUrls {
   readonly upload: { readonly tus: string; readonly put: string; readonly deferredLength?: true };
-  readonly commands: { readonly curl: string };
+  readonly commands: { readonly curl: string; readonly cli: string };
   readonly allowHost: string;
 }
 
@@ -13,7 +13,10 @@ export function uploadUrls({ transfer, ticket }: Created, { links }: ToolContext
   const url = links.upload(ticket);
   return {
     upload: { tus: url, put: url, ...(transfer.sizeBytes === null && { deferredLength: true }) },
-    commands: { curl: links.curlUpload(ticket, transfer.filename, transfer.offset) },
+    commands: {
+      curl: links.curlUpload(ticket, transfer.filename, transfer.offset),
+      cli: links.cliUpload(ticket, transfer.filename),
+    },
     allowHost: links.allowHost,
   };
 }

@@ -44,6 +44,8 @@ export function createForwardedLinks(base: Links): ForwardedLinks {
       download: (ticket, filename) => now().download(ticket, filename),
       curlUpload: (ticket, filename, offset) => now().curlUpload(ticket, filename, offset),
       curlDownload: (ticket, filename) => now().curlDownload(ticket, filename),
+      cliUpload: (ticket, filename) => now().cliUpload(ticket, filename),
+      cliDownload: (ticket, filename) => now().cliDownload(ticket, filename),
     },
     middleware: async function forwarded(c, next) {
       const told = forwardedBase((name) => c.req.header(name), base.publicUrl);

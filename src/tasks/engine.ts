@@ -14,6 +14,12 @@ import type { Readable } from "node:stream";
 import type { ErrorBody } from "../errors.ts";
 import type { Transfer } from "../transfer/engine.ts";
 
+/**
+ * What a task takes, gives and records.
+ *
+ * @example
+ * const value: JsonValue = { pages: ["a", "b"], done: true };
+ */
 export type JsonValue =
   | string
   | number
@@ -22,14 +28,32 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
+/**
+ * `working` and `input_required` until the end; the other three are the end.
+ *
+ * @example
+ * const status: TaskStatus = "input_required";
+ */
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
+/**
+ * What the handler last said of how far it is.
+ *
+ * @example
+ * const progress: TaskProgress = { message: "Crawled 3 pages", fraction: 0.3 };
+ */
 export interface TaskProgress {
   readonly message: string;
   /** 0 to 1; null where unknown. Never falls. */
   readonly fraction: number | null;
 }
 
+/**
+ * A question that is open.
+ *
+ * @example
+ * const [question]: readonly InputRequest[] = task.inputRequests;
+ */
 export interface InputRequest {
   readonly id: string;
   readonly prompt: string;
@@ -39,6 +63,12 @@ export interface InputRequest {
   readonly askedAt: Date;
 }
 
+/**
+ * A task as its owner sees it.
+ *
+ * @example
+ * const task: Task = await store.tasks.get("local", taskId, { waitMs: 20_000 });
+ */
 export interface Task {
   readonly taskId: string;
   readonly principal: string;
@@ -62,6 +92,12 @@ export interface Task {
   readonly deadlineAt: Date | null;
 }
 
+/**
+ * A task to be started, for a program of the store itself.
+ *
+ * @example
+ * const request: StartTask = { kind: "crawl-site", args: { url }, idempotencyKey: url };
+ */
 export interface StartTask {
   readonly kind: string;
   /** Already validated; JSON. Kept with the task. */
@@ -73,12 +109,23 @@ export interface StartTask {
   readonly ttlMs?: number | null;
 }
 
-/** How a question was settled. */
+/**
+ * How a question was settled.
+ *
+ * @example
+ * await store.tasks.respond("local", taskId, null, { action: "accept", value: "yes" } satisfies InputAnswer);
+ */
 export type InputAnswer =
   | { readonly action: "accept"; readonly value: JsonValue }
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
 
+/**
+ * How often a step is tried.
+ *
+ * @example
+ * const patient: StepOptions = { attempts: 5, backoffMs: 2_000 };
+ */
 export interface StepOptions {
   /** Attempts in all, with exponential backoff between them; 1 (the default) fails at the first error. The wait is durable. */
   readonly attempts?: number;
@@ -86,6 +133,12 @@ export interface StepOptions {
   readonly backoffMs?: number;
 }
 
+/**
+ * What a step's function is given.
+ *
+ * @example
+ * await ctx.step("charge", ({ key }: StepContext) => charge(order, { idempotencyKey: key }));
+ */
 export interface StepContext {
   /** Stays the same when the step must run again: makes an effect outside idempotent. */
   readonly key: string;
@@ -94,6 +147,12 @@ export interface StepContext {
   readonly attempt: number;
 }
 
+/**
+ * A question that a task puts to its caller.
+ *
+ * @example
+ * const question: NeedInput = { prompt: "Which one?", choices: ["first", "second"] };
+ */
 export interface NeedInput {
   readonly prompt: string;
   readonly choices?: readonly string[];
@@ -101,7 +160,17 @@ export interface NeedInput {
   readonly schema?: JsonValue;
 }
 
-/** Thrown by `needInput` where the question was declined or its dialogue cancelled. */
+/**
+ * Thrown by `needInput` where the question was declined or its dialogue cancelled.
+ *
+ * @example
+ * try {
+ *   await ctx.needInput({ prompt: "Go on?" });
+ * } catch (error) {
+ *   if (error instanceof InputRefused) return { stopped: error.action };
+ *   throw error;
+ * }
+ */
 export class InputRefused extends Error {
   override readonly name = "InputRefused";
   readonly action: "decline" | "cancel";
@@ -111,7 +180,12 @@ export class InputRefused extends Error {
   }
 }
 
-/** Why a handler is to stop; `signal.reason` of its context, and what calls to its context reject with from then on. */
+/**
+ * Why a handler is to stop; `signal.reason` of its context, and what calls to its context reject with from then on.
+ *
+ * @example
+ * if (ctx.signal.reason instanceof TaskStopped && ctx.signal.reason.reason === ("cancel" satisfies StopReason)) await cleanUp();
+ */
 export type StopReason =
   /** A cancel was accepted: clean up and end. The task is `cancelled` once the handler has ended, whatever it returns. */
   | "cancel"
@@ -126,6 +200,14 @@ export type StopReason =
   /** The handler has ended while this still ran. */
   | "ended";
 
+/**
+ * Why the context of a handler does no more; the reason of its `signal`.
+ *
+ * @example
+ * ctx.signal.addEventListener("abort", () => {
+ *   if (ctx.signal.reason instanceof TaskStopped) log(ctx.signal.reason.reason);
+ * });
+ */
 export class TaskStopped extends Error {
   override readonly name = "TaskStopped";
   readonly reason: StopReason;
@@ -144,6 +226,12 @@ const stopMessages: Readonly<Record<StopReason, string>> = {
   ended: "The task has ended.",
 };
 
+/**
+ * Files of the principal that the task belongs to.
+ *
+ * @example
+ * const files: TaskFiles = ctx.files;
+ */
 export interface TaskFiles {
   /** A finished file of the task's principal. */
   open(handle: string): Promise<OpenedFile>;
@@ -158,6 +246,13 @@ export interface TaskFiles {
   ): Promise<WrittenFile>;
 }
 
+/**
+ * A finished file being read.
+ *
+ * @example
+ * const file: OpenedFile = await ctx.files.open(handle);
+ * for await (const piece of file.stream(0, 1024)) hash.update(piece);
+ */
 export interface OpenedFile {
   readonly transfer: Transfer;
   /** Bytes from `start` to `end` (exclusive); all without arguments. */
@@ -166,7 +261,12 @@ export interface OpenedFile {
   path(): Promise<string | null>;
 }
 
-/** JSON, so that it can be a step's result. */
+/**
+ * JSON, so that it can be a step's result.
+ *
+ * @example
+ * const report: WrittenFile = await ctx.files.write("report.md", text);
+ */
 export interface WrittenFile {
   readonly [key: string]: JsonValue;
   readonly handle: string;
@@ -223,11 +323,24 @@ export interface TaskKind {
   readonly handler: (args: JsonValue, context: TaskContext) => Promise<JsonValue | undefined | void>;
 }
 
+/**
+ * One page of a list of tasks.
+ *
+ * @example
+ * const { tasks, nextCursor }: TaskPage = await store.tasks.list("local", { status: null, limit: 20, cursor: null });
+ */
 export interface TaskPage {
   readonly tasks: readonly Task[];
   readonly nextCursor: string | null;
 }
 
+/**
+ * The store's tasks, for programs that start or follow them without a tool.
+ *
+ * @example
+ * const engine: TaskEngine = store.tasks;
+ * const { task } = await engine.start("local", { kind: "crawl-site", args: { url } });
+ */
 export interface TaskEngine {
   /** Makes this process take tasks of this kind. A second registration of a name with another handler is an error; the same object is none. */
   register(kind: TaskKind): void;

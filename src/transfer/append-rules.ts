@@ -15,9 +15,17 @@ export function checksumsOf({ checksums = [], lateChecksum = null }: AppendReque
 
 /** A digest of the whole that comes with this request may not contradict one that came before. */
 export function checkDeclared(
-  { declaredSha256, offset }: UploadRecord,
+  { declaredSha256, offset, concat }: UploadRecord,
   { declareSha256 = null }: AppendRequest,
 ): void {
+  if (declareSha256 !== null && concat === "partial") {
+    // It would not be looked at, and 2xx would say that it was.
+    throw new TransferError("invalid_param", "A partial upload has no digest of its own.", {
+      param: "sha256",
+      cursor: offset,
+      recoveryHint: "Leave the digest out here; announce that of the whole file with the final upload.",
+    });
+  }
   if (declareSha256 === null || declaredSha256 === null || declareSha256 === declaredSha256) return;
   throw new TransferError("invalid_param", "Another sha256 was announced for this upload before.", {
     param: "sha256",

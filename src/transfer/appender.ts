@@ -34,7 +34,15 @@ import { isSmallFile, newSmallName, SmallBody } from "./small-files.ts";
 import type { CommitOutcome, Liveness, Quota, SmallOutcome, TransferState } from "./state-store.ts";
 import { compareWithStored } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
-import { digestMismatch, locked, offsetMismatch, quotaExceeded, toTransfer, unknownHandle } from "./view.ts";
+import {
+  digestMismatch,
+  locked,
+  offsetMismatch,
+  otherFile,
+  quotaExceeded,
+  toTransfer,
+  unknownHandle,
+} from "./view.ts";
 import { type Lease, WriteLeases } from "./write-leases.ts";
 
 /** What a crash may lose of bytes that were not acknowledged. */
@@ -103,8 +111,10 @@ export class Appender {
       const abandonedFence = claimed === "claimed" ? null : claimed.abandonedFence;
       if (abandonedFence === null && isSmallFile(upload, request))
         return await this.#storeSmall(run, upload, request);
-      const lease = await this.#leases.take(upload, request, abandonedFence);
-      return await this.#write(run, lease, request);
+      const lease = await this.#leases
+        .take(upload, request, abandonedFence)
+        .catch((error: unknown) => this.#comeLate(error, upload, request));
+      return "transfer" in lease ? lease : await this.#write(run, lease, request);
     } finally {
       this.active.leave(run);
       run.finish();
@@ -129,10 +139,25 @@ export class Appender {
       case "locked":
         throw locked(outcome.upload);
       case "inactive":
-        throw inactive(outcome.upload, outcome.now, upload);
+        return this.#comeLate(inactive(outcome.upload, outcome.now, upload), upload, {
+          ...request,
+          body: { stream: Readable.from([bytes]), lengthBytes: bytes.byteLength },
+        });
       default:
         return outcome satisfies never;
     }
+  }
+
+  /** A resend that another request has just completed is compared, as it would have been a moment later. */
+  async #comeLate(refused: unknown, { handle }: UploadRecord, request: AppendRequest): Promise<Appended> {
+    const isLate =
+      request.resend === true && refused instanceof TransferError && refused.code === "not_active";
+    const found = isLate ? await this.#parts.state.findUpload(handle) : null;
+    if (found?.upload.status !== "complete") throw refused;
+    const { declareSha256 = null } = request;
+    if (declareSha256 !== null && declareSha256 !== found.upload.sha256)
+      throw otherFile(found.upload, declareSha256);
+    return this.compareOnly(found.upload, found.now, request);
   }
 
   /** What has come of a small file that broke off counts like that of any other. */
@@ -414,6 +439,7 @@ export class Appender {
       checksums?.verify(current.offset);
 
       const length = segment.length + body.writtenBytes;
+      named = length;
       const offset = segment.start + length;
       const sizeBytes = upload.sizeBytes ?? (request.final === true && end === "ended" ? offset : null);
       const reachesEnd = sizeBytes !== null && offset === sizeBytes;
@@ -452,6 +478,8 @@ export class Appender {
       }
     } catch (error) {
       if (!clean) {
+        // What can never count must not fill the disk.
+        await body.cut(named - segment.length).catch(() => {});
         digests.drop(upload);
         await state.releaseWrite(upload.handle, owner, segment.fence).catch(() => {});
       }

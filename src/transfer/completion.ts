@@ -33,6 +33,7 @@ interface Parts {
   readonly follower: DigestFollower;
   readonly liveness: Liveness;
   readonly limits: TransferLimits;
+  readonly minFreeBytes: number;
   readonly log: Log;
   /** After a change of status by this process. */
   readonly onSettled: (handle: string) => void;
@@ -165,15 +166,21 @@ export class Completion {
   }
 
   async #compactNow(upload: UploadRecord, above: number): Promise<void> {
-    const { state } = this.#parts;
+    const { state, blobs, minFreeBytes } = this.#parts;
     const segments = await state.segments(upload.handle);
     if (segments.length <= above || this.#closed) return;
+    // The copy stands beside the original for an hour. Where it would take the room kept for others the segments stay.
+    if ((await blobs.freeBytes()) - upload.offset < minFreeBytes) return;
     const name = newBlobName(upload.handle);
     await state.announceBlob(name);
     // Announced, it is garbage that nothing names yet: it must not be as old as garbage gets before it is finished.
     const announcing = setInterval(() => state.announceBlob(name).catch(() => {}), announceAgainMs);
     try {
-      await this.#copyInto(name, upload, segments);
+      await this.#copyInto(name, upload, segments).catch(async (error: unknown) => {
+        // Nothing names it yet, and a disk that is full needs the room now.
+        await blobs.remove(name);
+        throw error;
+      });
       if (!this.#closed)
         await state.replaceSegments(upload.handle, upload.generation, { blob: name, length: upload.offset });
     } finally {

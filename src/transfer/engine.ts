@@ -8,6 +8,12 @@
 import type { Readable } from "node:stream";
 import type { ConcatRole, TransferStatus } from "./records.ts";
 
+/**
+ * An upload, and the file that it becomes.
+ *
+ * @example
+ * const transfer: Transfer = await store.transfers.status("local", handle);
+ */
 export interface Transfer {
   readonly handle: string;
   readonly principal: string;
@@ -175,6 +181,13 @@ export interface VerifyReport {
   readonly faults: number;
 }
 
+/**
+ * Uploads and files of a store, for programs that work on them without a tool or a URL.
+ *
+ * @example
+ * const engine: TransferEngine = store.transfers;
+ * const { transfers } = await engine.list("local", { status: "complete", limit: 20, cursor: null });
+ */
 export interface TransferEngine {
   readonly limits: TransferLimits;
 

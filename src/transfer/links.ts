@@ -12,6 +12,9 @@ export interface Links {
   /** A line to paste: uploads `filename` from the working folder, from `offset` on. */
   curlUpload(ticket: string, filename: string | null, offset: number): string;
   curlDownload(ticket: string, filename: string | null): string;
+  /** The same by this program, which resumes by itself and compares the digests. */
+  cliUpload(ticket: string, filename: string | null): string;
+  cliDownload(ticket: string, filename: string | null): string;
 }
 
 /** Quoted for a POSIX shell. */
@@ -24,15 +27,23 @@ function shellQuoted(word: string): string {
 /** A name that is safe to paste as a file in the working folder: no folders, no control characters, never an option. */
 function localName(filename: string | null): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is taken out here
-  const base = (filename ?? "").replaceAll(/[\u0000-\u001f\u007f/\\]/g, "_").slice(0, 200);
+  const base = (filename ?? "").replaceAll(/[\u0000-\u001f\u007f/\\]/g, "_");
   return base === "" || base === "." || base === ".." ? "file" : base.replace(/^-/, "./-");
+}
+
+/** At most 200 bytes, whole characters only: file systems take 255. */
+function shortened(name: string): string {
+  const bytes = Buffer.from(name);
+  let end = Math.min(200, bytes.length);
+  while (end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.toString("utf8", 0, end);
 }
 
 export function createLinks(publicUrl: string): Links {
   const base = publicUrl.replace(/\/+$/, "");
   const upload = (ticket: string) => `${base}/files/${ticket}`;
   const download = (ticket: string, filename: string | null) =>
-    `${base}/d/${ticket}/${encodeURIComponent(localName(filename).replace(/^\.\//, ""))}`;
+    `${base}/d/${ticket}/${encodeURIComponent(shortened(localName(filename)).replace(/^\.\//, ""))}`;
   return {
     publicUrl: base,
     upload,
@@ -40,10 +51,19 @@ export function createLinks(publicUrl: string): Links {
     allowHost: new URL(base).host,
     curlUpload(ticket, filename, offset) {
       const resume = offset > 0 ? `-C ${offset} ` : "";
-      return `curl -f ${resume}-T ${shellQuoted(localName(filename))} ${upload(ticket)}`;
+      const name = localName(filename);
+      // curl takes [1-3] and {a,b} behind -T for a pattern, and would send other files than this one.
+      const literally = /[[\]{}]/.test(name) ? "-g " : "";
+      return `curl -f ${literally}${resume}-T ${shellQuoted(name)} ${upload(ticket)}`;
     },
     curlDownload(ticket, filename) {
-      return `curl -f -o ${shellQuoted(localName(filename))} ${shellQuoted(download(ticket, filename))}`;
+      return `curl -f -o ${shellQuoted(shortened(localName(filename)))} ${shellQuoted(download(ticket, filename))}`;
+    },
+    cliUpload(ticket, filename) {
+      return `longshore put ${shellQuoted(localName(filename))} ${upload(ticket)}`;
+    },
+    cliDownload(ticket, filename) {
+      return `longshore get ${shellQuoted(download(ticket, filename))} ${shellQuoted(shortened(localName(filename)))}`;
     },
   };
 }

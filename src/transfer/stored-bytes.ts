@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import { TransferError } from "../errors.ts";
 import type { BlobReader, BlobStore } from "./blob-store.ts";
 import type { SegmentRecord, UploadRecord } from "./records.ts";
+import { unknownHandle } from "./view.ts";
 
 /** Reads at any position over several segments; keeps one blob open. */
 export class StoredBytes {
@@ -104,7 +105,7 @@ export function streamStored(
 export function compareWithStored(
   blobs: BlobStore,
   segments: readonly SegmentRecord[],
-  upload: UploadRecord,
+  upload: Pick<UploadRecord, "offset">,
 ) {
   const bytes = new StoredBytes(blobs, segments);
   let position = 0;
@@ -117,7 +118,9 @@ export function compareWithStored(
           stored.subarray(0, Math.min(stored.byteLength, rest.byteLength)),
           position,
         );
-        if (got === 0 || stored.compare(rest, 0, got, 0, got) !== 0) {
+        // The record has ended meanwhile (deleted, or made into a final upload): nothing is known of its bytes.
+        if (got === 0) throw unknownHandle();
+        if (stored.compare(rest, 0, got, 0, got) !== 0) {
           await bytes.close();
           throw new TransferError(
             "checksum_mismatch",

@@ -446,7 +446,10 @@ class Transfers implements TransferEngine {
     if (declareSha256 !== null && declareSha256 !== upload.sha256) throw otherFile(upload, declareSha256);
     if (request.resend === true) return this.#appender.compareOnly(upload, now, request);
     if (request.offset !== upload.offset) throw offsetMismatch(upload, request.offset);
-    if (request.body.lengthBytes !== 0 && !(await isEmpty(request.body.stream))) {
+    const { lengthBytes, stream } = request.body;
+    // A sender that waits to be asked for a body of unknown length would otherwise wait for ever.
+    if (lengthBytes === null) request.onAccepted?.();
+    if (lengthBytes === null ? !(await isEmpty(stream)) : lengthBytes > 0) {
       throw new TransferError(
         "size_mismatch",
         `The upload is complete with ${upload.offset} bytes; it takes no more.`,

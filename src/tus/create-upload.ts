@@ -55,12 +55,15 @@ export async function createUpload(exchange: Exchange, door: Door, principal: st
   }
   const request = createRequestOf(exchange, role === null ? "whole" : "partial");
   if (!bringsBytes(exchange)) {
-    const created = await door.engine.create(principal, request);
-    // tus-js-client asked for bytes in the creation and for a deferred length sends none, and still wants to be told.
-    return {
-      status: 201,
-      headers: { ...createdHeaders(created, door), ...offsetHeader(created.transfer) },
-    };
+    // An empty file is complete at once, and may not be the one announced.
+    return orFailedAnswer(exchange, door, async () => {
+      const created = await door.engine.create(principal, request);
+      // tus-js-client asked for bytes in the creation and for a deferred length sends none, and still wants to be told.
+      return {
+        status: 201,
+        headers: { ...createdHeaders(created, door), ...offsetHeader(created.transfer) },
+      };
+    });
   }
   const digests = readBodyDigests(exchange);
   const length = bodyLengthOf(exchange);

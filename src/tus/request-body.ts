@@ -78,11 +78,20 @@ export async function withBody<T>(
   const stopWatching = watchSilence(node.incoming, options.idleTimeoutMs);
   const restoreTimeout = liftRequestTimeout(node.incoming);
   try {
-    return await use(body, () => continueHeld(node));
+    return await use(body, () => {
+      requireUnread(node.incoming);
+      continueHeld(node);
+    });
   } finally {
     stopWatching();
     restoreTimeout();
   }
+}
+
+/** Where somebody else has read of the body, what is left of it would be stored in the wrong place. */
+function requireUnread(incoming: IncomingMessage): void {
+  if (!incoming.readableDidRead) return;
+  throw new Error("The body of the request was read before it came here, by a middleware most likely.");
 }
 
 /**

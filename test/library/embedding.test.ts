@@ -188,8 +188,7 @@ describe.each(cases)("a server of the %s SDK over %s", (generation, transport) =
     await session.call("durable_task_cancel", { taskId: first.facts.taskId });
     expect(await follow(session, first.facts.taskId)).toMatchObject({ status: "cancelled" });
     const { facts } = await session.call("durable_task_list");
-    expect(facts.tasks).toMatchObject([
-      { taskId: first.facts.taskId, kind: "wait-for-ever", status: "cancelled" },
-    ]);
+    const waiting = (facts.tasks as Facts[]).filter(({ kind }) => kind === "wait-for-ever");
+    expect(waiting).toMatchObject([{ taskId: first.facts.taskId, status: "cancelled" }]);
   });
 });

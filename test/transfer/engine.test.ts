@@ -1,7 +1,10 @@
+import { readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
+import { openFileBlobs } from "../../src/store/blobs/file-blobs.ts";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
+import { compareWithStored } from "../../src/transfer/stored-bytes.ts";
 import {
   bodyOf,
   chunkedBodyOf,
@@ -12,6 +15,7 @@ import {
   randomBytes,
   sha256,
 } from "../support/engine.ts";
+import { tempDir } from "../support/temp-dir.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const me = "local";
@@ -175,6 +179,29 @@ describe("an upload", () => {
     expect((await read(transfers, transfer.handle)).equals(bytes)).toBe(true);
   });
 
+  it.each([0, 1000])(
+    "with a checksum of another body leaves none of it on the disk behind %i bytes that count",
+    async (before) => {
+      const { transfers, dataDir } = await openTestStore();
+      const bytes = randomBytes(3_000_000);
+      const { ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length }));
+      await transfers.append(ticket, { offset: 0, body: bodyOf(bytes.subarray(0, before)) });
+      const rest = bytes.subarray(before);
+      const checksums = [{ algorithm: "sha1", hex: "00".repeat(20), failStatus: 460 }] as const;
+      for (let time = 0; time < 3; time += 1) {
+        const wrong = transfers.append(ticket, { offset: before, body: bodyOf(rest), checksums });
+        await expect(wrong).rejects.toMatchObject({ code: "checksum_mismatch" });
+      }
+      const files = readdirSync(path.join(dataDir, "blobs"), { recursive: true, withFileTypes: true });
+      const sizes = files
+        .filter((file) => file.isFile())
+        .map(({ parentPath, name }) => statSync(path.join(parentPath, name)).size);
+      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(before);
+      const end = await transfers.append(ticket, { offset: before, body: bodyOf(rest) });
+      expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+    },
+  );
+
   it("repeats its final answer to an empty body at the end, and takes no more bytes", async () => {
     const { transfers } = await openTestStore();
     const bytes = randomBytes(10);
@@ -268,6 +295,51 @@ describe("a resend from 0", () => {
     expect((await transfers.status(me, transfer.handle)).offset).toBe(200_000);
     const end = await transfers.append(ticket, { offset: 200_000, body: bodyOf(bytes.subarray(200_000)) });
     expect(end.transfer.sha256).toBe(sha256(bytes));
+  });
+
+  it.each([1000, 300_000])(
+    "(%i bytes) at the same time as another at another process ends right, or is told to come again",
+    async (size) => {
+      const one = await openTestStore();
+      const other = await openTestStore({ dataDir: one.dataDir });
+      for (let round = 0; round < 10; round += 1) {
+        const bytes = randomBytes(size);
+        const { ticket } = await one.transfers.create(me, newFile({ sizeBytes: size }));
+        const put = ({ transfers }: typeof one) =>
+          transfers.append(ticket, { offset: 0, resend: true, final: true, body: bodyOf(bytes) });
+        const ends = await Promise.allSettled([put(one), put(other)]);
+        expect(ends.some(({ status }) => status === "fulfilled")).toBe(true);
+        for (const end of ends) {
+          if (end.status === "rejected") expect(end.reason).toMatchObject({ code: "upload_locked" });
+          else expect(end.value.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+        }
+      }
+    },
+  );
+
+  it("of a small file that another process has completed meanwhile is compared with it", async () => {
+    const one = await openTestStore();
+    const other = await openTestStore({ dataDir: one.dataDir });
+    const bytes = randomBytes(1000);
+    for (const sent of [bytes, randomBytes(1000)]) {
+      const { ticket } = await one.transfers.create(me, newFile({ sizeBytes: 1000 }));
+      const body = openBody(1000);
+      const late = one.transfers.append(ticket, { offset: 0, resend: true, final: true, body });
+      body.feed(sent.subarray(0, 500));
+      await waitUntil(() => body.stream.readableFlowing === true && body.stream.readableLength === 0);
+      await other.transfers.append(ticket, { offset: 0, body: bodyOf(bytes) });
+      body.feed(sent.subarray(500));
+      body.stream.push(null);
+      if (sent === bytes) expect((await late).transfer).toMatchObject({ status: "complete", offset: 1000 });
+      else await expect(late).rejects.toMatchObject({ code: "checksum_mismatch", status: 409 });
+    }
+  });
+
+  it("of a file whose record ends meanwhile is not called another file", async () => {
+    const blobs = openFileBlobs({ dir: await tempDir(), fsync: "never" });
+    const stored = compareWithStored(blobs, [], { offset: 3 });
+    await expect(stored.next(Buffer.from("abc"))).rejects.toMatchObject({ code: "unknown_handle" });
+    await blobs.close();
   });
 
   it("of the whole complete file repeats the answer, of another file is refused", async () => {

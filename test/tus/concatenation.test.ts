@@ -89,6 +89,17 @@ describe("a partial upload", () => {
     expect((await contentAt(response.headers.get("location") ?? "")).toString()).toBe("abcdefghi");
   });
 
+  test("may not come with a digest of its own, which nobody would look at", async () => {
+    const digest = { "Repr-Digest": `sha-256=:${Buffer.from(sha256("abc"), "hex").toString("base64")}:` };
+    const url = await created(server.url, { "Upload-Length": "3", "Upload-Concat": "partial" });
+    const put = await fetch(url, { method: "PUT", headers: digest, body: "abc" });
+    expect([put.status, await problemOf(put)]).toMatchObject([400, { code: "invalid_param" }]);
+    const headers = { "Upload-Complete": "?1", "Upload-Offset": "0", "Content-Type": partialMedia, ...digest };
+    const append = await fetch(url, { method: "PATCH", headers, body: "abc" });
+    expect([append.status, append.headers.get("upload-offset")]).toEqual([400, "0"]);
+    expect((await patch(url, 0, "abc")).status).toBe(204);
+  });
+
   test("is not listed, cannot be read, and ends like any upload by DELETE", async () => {
     const url = await partial(bytes);
     const handle = await handleAt(url);

@@ -154,6 +154,38 @@ test("a middleware that reads the body of a download gets it", async () => {
   }
 });
 
+test("a body that a middleware has begun to read is refused: what is left of it is not the file", async () => {
+  const server = await startFilesServer({
+    outer: (app) => {
+      app.use(async (c, next) => {
+        const { incoming } = c.env as { incoming: IncomingMessage };
+        if (c.req.header("X-Test") !== undefined) await once(incoming, "data");
+        incoming.pause();
+        await next();
+      });
+    },
+  });
+  try {
+    const bytes = someBytes(3_000_000);
+    for (const length of [{ "Upload-Length": String(bytes.length) }, { "Upload-Defer-Length": "1" }]) {
+      const url = await created(server.url, length);
+      const read = { "X-Test": "read" };
+      for (const answer of [
+        await patch(url, 0, bytes, read),
+        await patch(url, 0, inChunks(bytes), read),
+        await fetch(url, { method: "PUT", headers: read, body: bytes }),
+      ])
+        expect([answer.status, (await problemOf(answer)).code]).toEqual([500, "internal_error"]);
+      expect((await head(url)).headers.get("upload-offset")).toBe("0");
+      const put = await fetch(url, { method: "PUT", body: bytes });
+      expect(await put.json()).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+    }
+    expect(server.logged.some(({ event }) => event === "request_failed")).toBe(true);
+  } finally {
+    await server.close();
+  }
+});
+
 test("works over HTTP/2", async () => {
   const server = await startFilesServer();
   const listener = createServer(getRequestListener(server.app.fetch));

@@ -50,7 +50,7 @@ The URL needs no login and lets anyone who has it read this one file until expir
         expiresAt: expiresAt.toISOString(),
         ...(fileExpiresAt !== undefined && { fileExpiresAt }),
         ...(sha256 !== null && { sha256 }),
-        commands: { curl: links.curlDownload(ticket, filename) },
+        commands: { curl: links.curlDownload(ticket, filename), cli: links.cliDownload(ticket, filename) },
         allowHost: links.allowHost,
         nextStep: `Run the command in commands.curl where the file is wanted, or open url (the network must allow ${links.allowHost}); then compare the sha256 of the copy.`,
       },
