@@ -10,7 +10,7 @@ import { TransferError, toErrorHeaders, toProblem } from "../errors.ts";
 const lingerMs = 1000;
 
 /** Null where nobody waits for an answer: the caller is gone, or sent nothing. */
-export function clientFault(code: string | undefined): TransferError | null {
+function clientFault(code: string | undefined): TransferError | null {
   if (code === "HPE_HEADER_OVERFLOW")
     return new TransferError("headers_too_large", "The header fields of the request are too large.");
   // ECONNRESET and its kin: the connection is gone. ERR_HTTP_REQUEST_TIMEOUT: the header fields did not come in time; RFC 9110
@@ -23,7 +23,7 @@ export function clientFault(code: string | undefined): TransferError | null {
 }
 
 /** A whole HTTP/1.1 response. */
-export function rawResponse(error: TransferError): string {
+function rawResponse(error: TransferError): string {
   const body = JSON.stringify(toProblem(error));
   const headers: Record<string, string> = {
     ...toErrorHeaders(error),

@@ -14,7 +14,7 @@ import { newBlobName } from "./identifiers.ts";
 import type { UploadRecord } from "./records.ts";
 import type { TransferState } from "./state-store.ts";
 
-export const smallFileBytes = 16 << 10;
+const smallFileBytes = 16 << 10;
 
 const prefix = "small:";
 

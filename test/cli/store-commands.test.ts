@@ -44,6 +44,7 @@ describe("longshore sweep", () => {
 });
 
 describe("longshore verify", () => {
+  /** One file that is kept with its record, and one that is a file of its own. */
   async function storeWithFiles() {
     const dataDir = await tempDir();
     const server = await startBuiltServer(dataDir);
@@ -55,15 +56,15 @@ describe("longshore verify", () => {
       const response = await fetch(url, { method: "PUT", body: text });
       return ((await response.json()) as { handle: string }).handle;
     };
-    return { dataDir, good: await put("good.txt", "hello"), bad: await put("bad.txt", "world") };
+    return { dataDir, good: await put("good.txt", "hello"), bad: await put("bad.txt", "world".repeat(4000)) };
   }
 
   test("reads every file beside a running server, and ends with 0 where all are good", async () => {
     const { dataDir } = await storeWithFiles();
     const text = await run(["verify", "--data-dir", dataDir]);
-    expect([text.status, text.stdout]).toEqual([0, "Checked: 2 files, 10 bytes. Faults: 0.\n"]);
+    expect([text.status, text.stdout]).toEqual([0, "Checked: 2 files, 20005 bytes. Faults: 0.\n"]);
     const json = await run(["verify", "--data-dir", dataDir, "--json"]);
-    expect(JSON.parse(json.stdout)).toEqual({ checkedFiles: 2, checkedBytes: 10, faults: [] });
+    expect(JSON.parse(json.stdout)).toEqual({ checkedFiles: 2, checkedBytes: 20_005, faults: [] });
   });
 
   test("names every file whose bytes are not those received, repairs nothing, and ends with 1", async () => {
@@ -77,7 +78,7 @@ describe("longshore verify", () => {
       const { status, stdout } = await run(["verify", "--data-dir", dataDir]);
       expect(status).toBe(1);
       expect(stdout).toMatch(
-        new RegExp(`^${bad} "bad.txt": digest, .*\nChecked: 2 files, 10 bytes. Faults: 1.\n$`),
+        new RegExp(`^${bad} "bad.txt": digest, .*\nChecked: 2 files, 20005 bytes. Faults: 1.\n$`),
       );
     }
     const json = await run(["verify", "--data-dir", dataDir, "--json"]);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TransferEngine } from "../../src/transfer/engine.ts";
 import { type FilesServer, startFilesServer } from "../support/http-server.ts";
+import { partialMedia } from "../support/resumable-requests.ts";
 import {
   base64,
   created,

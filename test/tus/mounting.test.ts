@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { connect, createServer, type IncomingHttpHeaders } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
@@ -15,6 +17,7 @@ import {
   inChunks,
   offsetMedia,
   patch,
+  problemOf,
   sha256,
   someBytes,
   stored,
