@@ -95,7 +95,12 @@ describe("a partial upload", () => {
     const url = await created(server.url, { "Upload-Length": "3", "Upload-Concat": "partial" });
     const put = await fetch(url, { method: "PUT", headers: digest, body: "abc" });
     expect([put.status, await problemOf(put)]).toMatchObject([400, { code: "invalid_param" }]);
-    const headers = { "Upload-Complete": "?1", "Upload-Offset": "0", "Content-Type": partialMedia, ...digest };
+    const headers = {
+      "Upload-Complete": "?1",
+      "Upload-Offset": "0",
+      "Content-Type": partialMedia,
+      ...digest,
+    };
     const append = await fetch(url, { method: "PATCH", headers, body: "abc" });
     expect([append.status, append.headers.get("upload-offset")]).toEqual([400, "0"]);
     expect((await patch(url, 0, "abc")).status).toBe(204);
