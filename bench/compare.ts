@@ -70,6 +70,8 @@ export async function compare(options: BenchOptions): Promise<void> {
     }
     const context = { scale, source, sparsePath, medium, isWarmUp: false };
     const measured = await measure(workload, options.servers, root, options.rounds, context);
+    // All of its servers were left out with --servers.
+    if (measured.length === 0) return;
     const finding = findingOf(workload, workload.title(scale), medium, measured);
     results.push(finding);
     console.log(findingText(finding));

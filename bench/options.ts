@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { type ServerId, serverIds } from "./servers.ts";
 import type { Medium } from "./workspace.ts";
 
-export const usage = `npm run bench -- [options]           uploads, downloads and calls against other servers
+export const usage = `npm run bench -- [options]           uploads, downloads and calls against other servers; tasks
 npm run bench -- growth [options]    the same operations on stores of different size
 
   --rounds N           rounds of each workload, medians are shown (default 5)

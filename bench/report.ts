@@ -13,7 +13,7 @@ export interface Finding {
   readonly title: string;
   readonly medium: Medium;
   readonly unit: string;
-  readonly reference: string;
+  readonly reference: string | null;
   readonly servers: readonly {
     readonly server: string;
     readonly label: string;
@@ -91,7 +91,7 @@ export function findingText(finding: Finding): string {
     "server",
     finding.unit,
     "±",
-    `× ${finding.reference}`,
+    ...(finding.reference === null ? [] : [`× ${finding.reference}`]),
     "CPU s",
     "idle MB",
     "peak MB",
@@ -102,7 +102,7 @@ export function findingText(finding: Finding): string {
     `(${row.server}) ${row.label}`,
     row.rate >= 100 ? row.rate.toFixed(0) : row.rate.toPrecision(3),
     percent(row.spread),
-    row.ratio?.toFixed(2) ?? "",
+    ...(finding.reference === null ? [] : [row.ratio?.toFixed(2) ?? ""]),
     row.serverCpuSeconds.toFixed(2),
     mb(row.idleBytes),
     mb(row.peakBytes),

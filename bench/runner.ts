@@ -11,7 +11,7 @@ import type { AnyWorkload, Outcome, RunContext } from "./workload.ts";
 
 export interface Sample {
   readonly seconds: number;
-  /** Of the workload's unit, per second. */
+  /** In the workload's unit. */
   readonly rate: number;
   readonly serverCpuSeconds: number;
   readonly clientCpuSeconds: number;
@@ -30,7 +30,10 @@ interface Turn {
   readonly run: (context: RunContext) => Promise<Outcome>;
 }
 
-async function sampleOf({ server, run }: Turn, context: RunContext): Promise<Sample> {
+const rateOf = ({ unit }: AnyWorkload, { seconds, amount }: Outcome): number =>
+  unit === "ms" ? (seconds * 1000) / amount : amount / seconds;
+
+async function sampleOf(workload: AnyWorkload, { server, run }: Turn, context: RunContext): Promise<Sample> {
   resetPeak(server.pids);
   const cpuBefore = cpuSeconds(server.pids);
   const outcome = await run(context);
@@ -41,7 +44,7 @@ async function sampleOf({ server, run }: Turn, context: RunContext): Promise<Sam
   await outcome.check();
   return {
     seconds: outcome.seconds,
-    rate: outcome.amount / outcome.seconds,
+    rate: rateOf(workload, outcome),
     serverCpuSeconds,
     clientCpuSeconds: outcome.clientCpuSeconds,
     idleBytes: server.idleBytes,
@@ -89,7 +92,7 @@ async function measureRates(
         const turn = turns[(round + place) % turns.length];
         if (turn === undefined) continue;
         const { id } = turn.server.kind;
-        samples.set(id, [...(samples.get(id) ?? []), await sampleOf(turn, context)]);
+        samples.set(id, [...(samples.get(id) ?? []), await sampleOf(workload, turn, context)]);
         tidy(turn.server, workload, context);
       }
     }
@@ -113,7 +116,7 @@ async function measureMemory(
       const turn = await openTurn(workload, id, root, context);
       if (turn === null) continue;
       try {
-        samples.set(id, [...(samples.get(id) ?? []), await sampleOf(turn, context)]);
+        samples.set(id, [...(samples.get(id) ?? []), await sampleOf(workload, turn, context)]);
         tidy(turn.server, workload, context);
       } finally {
         await turn.server.stop();

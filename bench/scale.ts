@@ -6,12 +6,18 @@ export interface Scale {
   readonly patchBytes: number;
   readonly smallFiles: number;
   readonly smallBytes: number;
+  /** To warm up: enough for the code of a server to be compiled. */
+  readonly warmUpFiles: number;
   readonly streams: number;
   readonly streamBytes: number;
   /** Of a run that counts requests per second. */
   readonly rateMs: number;
   readonly ranges: number;
   readonly rangeBytes: number;
+  /** Started over MCP in one run. */
+  readonly tasks: number;
+  /** Processes killed in one run. */
+  readonly kills: number;
   readonly hugeBytes: number;
   readonly manyUploads: number;
   readonly manyBytes: number;
@@ -28,11 +34,14 @@ export const fullScale: Scale = {
   patchBytes: 8 * mib,
   smallFiles: 5_000,
   smallBytes: 1_024,
+  warmUpFiles: 500,
   streams: 16,
   streamBytes: 64 * mib,
   rateMs: 2_000,
   ranges: 10_000,
   rangeBytes: 64 * 1_024,
+  tasks: 1_000,
+  kills: 3,
   hugeBytes: 10 * gib,
   manyUploads: 200,
   manyBytes: 16 * mib,
@@ -42,13 +51,17 @@ export const fullScale: Scale = {
 
 export const quickScale: Scale = {
   ...fullScale,
-  fileBytes: 256 * mib,
-  smallFiles: 600,
-  streamBytes: 16 * mib,
-  rateMs: 500,
-  ranges: 1_000,
+  fileBytes: 64 * mib,
+  smallFiles: 200,
+  warmUpFiles: 50,
+  streamBytes: 4 * mib,
+  rateMs: 300,
+  ranges: 300,
+  tasks: 200,
+  kills: 1,
   hugeBytes: gib,
-  manyBytes: 4 * mib,
-  singleBytes: mib / 4,
+  manyUploads: 50,
+  manyBytes: mib,
+  singleBytes: mib / 16,
   freeBytes: 3 * gib,
 };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findNginx, writeNginxConfig } from "./nginx.ts";
 
-export const serverIds = ["a", "b", "c", "d", "e", "f", "g", "h", "m"] as const;
+export const serverIds = ["a", "b", "c", "d", "e", "f", "g", "h", "m", "t"] as const;
 export type ServerId = (typeof serverIds)[number];
 
 export interface Launch {
@@ -139,5 +139,13 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     door: "none",
     storedIn: null,
     launch: peer(new URL("./peers/mcp-echo.ts", import.meta.url)),
+  },
+  t: {
+    id: "t",
+    tellsDigest: false,
+    label: "Longshore, task engine",
+    door: "none",
+    storedIn: null,
+    launch: peer(new URL("./tasks/task-host.ts", import.meta.url)),
   },
 };

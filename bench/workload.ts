@@ -17,7 +17,7 @@ export interface RunContext {
 
 export interface Outcome {
   readonly seconds: number;
-  /** Of `unit`: bytes in MB, or requests. */
+  /** Of `unit`: bytes in MB, requests, tasks; where the unit is ms, how many times the thing was done. */
   readonly amount: number;
   readonly clientCpuSeconds: number;
   /** Throws where the server has not done what it acknowledged. Runs after the measurement. */
@@ -29,9 +29,10 @@ export interface Workload<State> {
   readonly title: (scale: Scale) => string;
   readonly servers: readonly ServerId[];
   readonly media: readonly Medium[];
-  /** Whom ratios refer to. */
-  readonly reference: ServerId;
-  readonly unit: "MB/s" | "files/s" | "requests/s";
+  /** Whom ratios refer to; null where nobody else promises the same, so that there are none. */
+  readonly reference: ServerId | null;
+  /** What is done in a second, or the ms that it takes each time. */
+  readonly unit: "MB/s" | "files/s" | "requests/s" | "tasks/s" | "steps/s" | "ms";
   /** Memory is what is measured: a fresh process for each round, and no more rounds than this. */
   readonly memoryRounds: number | null;
   /** Once for each server, before the first round. */

@@ -4,11 +4,13 @@ import { bodyWorkloads, memoryWorkloads } from "./bodies.ts";
 import { downloadWorkloads } from "./downloads.ts";
 import { rateWorkloads } from "./rates.ts";
 import { smallFileWorkloads } from "./small-files.ts";
+import { taskWorkloads } from "./tasks.ts";
 
 export const workloads: readonly AnyWorkload[] = [
   ...bodyWorkloads,
   ...smallFileWorkloads,
   ...rateWorkloads,
   ...downloadWorkloads,
+  ...taskWorkloads,
   ...memoryWorkloads,
 ];

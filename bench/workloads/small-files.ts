@@ -10,9 +10,6 @@ import { checkStored } from "../stored-files.ts";
 import { awaitUpload } from "../tus-uploads.ts";
 import { type AnyWorkload, type RunContext, workload } from "../workload.ts";
 
-/** Enough for the code of a server to be compiled. */
-const warmUpFiles = 500;
-
 type Way = "create-patch" | "create-with";
 
 function planOf(
@@ -48,7 +45,7 @@ function smallFiles(way: Way, connections: number): AnyWorkload {
     keepsFiles: false,
     prepare: async (_server, { scale, source }) => readSlice(source, 0, scale.smallBytes).toString("latin1"),
     async run(server: RunningServer, { scale, source, isWarmUp }: RunContext, body: string) {
-      const turns = isWarmUp ? Math.max(warmUpFiles, scale.smallFiles / 10) : scale.smallFiles;
+      const turns = isWarmUp ? scale.warmUpFiles : scale.smallFiles;
       const { seconds, cpuSeconds, locations } = await sendRequests({
         ...planOf(server, way, body),
         port: server.port,

@@ -30,7 +30,7 @@ import type { Appended, AppendRequest, TransferLimits } from "./engine.ts";
 import { GatherBudget } from "./gather.ts";
 import type { SegmentRecord, StoredStatus, UploadRecord } from "./records.ts";
 import { RunningWrite } from "./running-write.ts";
-import { isSmallFile, newSmallName, SmallBody } from "./small-files.ts";
+import { isSmallFile, newSmallName, SmallBody, smallBodyMs } from "./small-files.ts";
 import type { CommitOutcome, Liveness, Quota, SmallOutcome, TransferState } from "./state-store.ts";
 import { compareWithStored } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
@@ -43,6 +43,7 @@ import {
   toTransfer,
   unknownHandle,
 } from "./view.ts";
+import { within } from "./within.ts";
 import { type Lease, WriteLeases } from "./write-leases.ts";
 
 /** What a crash may lose of bytes that were not acknowledged. */
@@ -109,21 +110,36 @@ export class Appender {
     if (claimed === "busy") throw locked(upload);
     try {
       const abandonedFence = claimed === "claimed" ? null : claimed.abandonedFence;
-      if (abandonedFence === null && isSmallFile(upload, request))
-        return await this.#storeSmall(run, upload, request);
+      let rest = request;
+      if (abandonedFence === null && isSmallFile(upload, request)) {
+        const stored = await this.#storeSmall(run, upload, request);
+        if (stored !== null) return stored;
+        const { onAccepted: _, ...accepted } = request;
+        rest = accepted;
+      }
       const lease = await this.#leases
-        .take(upload, request, abandonedFence)
-        .catch((error: unknown) => this.#comeLate(error, upload, request));
-      return "transfer" in lease ? lease : await this.#write(run, lease, request);
+        .take(upload, rest, abandonedFence)
+        .catch((error: unknown) => this.#comeLate(error, upload, rest));
+      return "transfer" in lease ? lease : await this.#write(run, lease, rest);
     } finally {
       this.active.leave(run);
       run.finish();
     }
   }
 
-  /** A whole small file: read first, then stored in one commit, which judges offset and lease. */
-  async #storeSmall(run: RunningWrite, upload: UploadRecord, request: AppendRequest): Promise<Appended> {
-    const bytes = await this.readSmall(run, request);
+  /**
+   * A whole small file: read first, then stored in one commit, which judges offset and lease. Null where it does not come at once:
+   * what has come is back in the stream, and the body is to be written as any other.
+   */
+  async #storeSmall(
+    run: RunningWrite,
+    upload: UploadRecord,
+    request: AppendRequest,
+  ): Promise<Appended | null> {
+    const body = this.#startSmall(run, request);
+    const inTime = await within<Buffer | null>(body.bytes, smallBodyMs, null);
+    if (inTime === null && body.handBack()) return null;
+    const bytes = this.#checkSmall(inTime ?? (await body.bytes), request);
     if (bytes.byteLength < (request.body.lengthBytes ?? 0)) {
       const kept = await this.#keepPart(upload, request, bytes);
       throw run.wasStopped ? locked(kept) : brokenOff(kept);
@@ -171,13 +187,20 @@ export class Appender {
   }
 
   /** The body, with its digests checked; shorter than announced where it broke off. */
-  async readSmall(run: RunningWrite | null, request: AppendRequest): Promise<Buffer> {
-    const checksums = checksumsOf(request);
+  async readSmall(request: AppendRequest): Promise<Buffer> {
+    return this.#checkSmall(await this.#startSmall(null, request).bytes, request);
+  }
+
+  #startSmall(run: RunningWrite | null, request: AppendRequest): SmallBody {
     const body = new SmallBody(request.body.stream, request.body.lengthBytes ?? 0);
     run?.attach({ fence: 0, body, checkpoint: () => {} });
     request.onAccepted?.();
     body.start();
-    const bytes = await body.bytes;
+    return body;
+  }
+
+  #checkSmall(bytes: Buffer, request: AppendRequest): Buffer {
+    const checksums = checksumsOf(request);
     if (checksums === null || bytes.byteLength < (request.body.lengthBytes ?? 0)) return bytes;
     checksums.update(bytes);
     checksums.verify(0);

@@ -75,6 +75,8 @@ export class BodyWriter {
     // A stream that had ended or broken before says nothing any more.
     if (stream.readableEnded) this.#onEnd();
     else if (stream.destroyed) this.#onAbort();
+    // Whoever had it before may have paused it.
+    else stream.resume();
   }
 
   /** Reads no further; what has come is written, then `done` resolves with `stopped`. */

@@ -12,6 +12,7 @@ import type { SegmentRecord, UploadRecord } from "./records.ts";
 import type { Liveness, TransferState } from "./state-store.ts";
 import { StoredBytes } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
+import { within } from "./within.ts";
 
 /** Within this the digest joins the commit of the last byte; later it costs a commit of its own. */
 const quickMs = 250;
@@ -214,18 +215,5 @@ export class Completion {
       const { hex } = await follower.digest(key).finally(() => follower.drop(key));
       if (hex !== upload.sha256) throw new Error("the copy has another digest than the upload");
     }
-  }
-}
-
-/** The promise, or `otherwise` after `ms`. */
-async function within<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<T>((resolve) => {
-    timer = setTimeout(() => resolve(otherwise), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -41,8 +41,6 @@ export class Contention {
     if (upload.leaseOwner === liveness.processId || (await this.#isGone(upload))) return this.adopt(upload);
     const before = await state.findUpload(upload.handle);
     if (before === null || !stillHeld(before.upload, upload)) return;
-    if (want === "if_idle" && before.now - before.upload.updatedAt < idleWriterMs)
-      throw locked(before.upload);
     await state.requestLease(upload.handle, upload.fence, want);
 
     const start = performance.now();
@@ -52,6 +50,8 @@ export class Contention {
       await new Promise((resolve) => setTimeout(resolve, pollMs));
       const current = await state.findUpload(upload.handle);
       if (current === null || !stillHeld(current.upload, upload)) return;
+      // Only the holder knows when its last byte came; it takes the wish away where it goes on.
+      if (want === "if_idle" && !current.upload.leaseRequested) throw locked(current.upload);
       if (performance.now() - lastLook > 500) {
         lastLook = performance.now();
         if (await this.#isGone(upload)) return this.adopt(upload);

@@ -46,6 +46,8 @@ export interface UploadRecord {
   readonly leaseOwner: string | null;
   /** True while a request of the owner is writing (or a verification runs). */
   readonly leaseActive: boolean;
+  /** Another process asks for the lease and has not been answered. */
+  readonly leaseRequested: boolean;
   readonly createdAt: number;
   /** Last committed byte, or creation. */
   readonly updatedAt: number;

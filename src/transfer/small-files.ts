@@ -45,6 +45,9 @@ export function isSmallFile(
   );
 }
 
+/** A small body that takes longer than this is a write like any other, with a lease that others can see. */
+export const smallBodyMs = 250;
+
 /** Reads a body of at most 16 KiB. Where `stop` or the sender ends it early, `bytes` resolves with what has come: less than announced. */
 export class SmallBody {
   lastByteAt = performance.now();
@@ -52,6 +55,7 @@ export class SmallBody {
   readonly #stream: Readable;
   readonly #target: Buffer;
   #filled = 0;
+  #settled = false;
   #resolve: (bytes: Buffer) => void = () => {};
   #reject: (error: unknown) => void = () => {};
 
@@ -75,6 +79,14 @@ export class SmallBody {
     else if (stream.destroyed) this.#finish();
   }
 
+  /** Stops reading, and puts what has come back into the stream for another to read; false where it is too late for that. */
+  handBack(): boolean {
+    if (this.#settled || this.#stream.readableEnded || this.#stream.destroyed) return false;
+    this.#finish();
+    if (this.#filled > 0) this.#stream.unshift(this.#target.subarray(0, this.#filled));
+    return true;
+  }
+
   stop(): void {
     this.#finish();
   }
@@ -93,6 +105,8 @@ export class SmallBody {
   readonly #finish = (): void => this.#settle(() => this.#resolve(this.#target.subarray(0, this.#filled)));
 
   #settle(settle: () => void): void {
+    if (this.#settled) return;
+    this.#settled = true;
     const stream = this.#stream;
     stream
       .off("data", this.#onData)

@@ -8,18 +8,37 @@ import { unknownHandle } from "./view.ts";
 /** Reads at any position over several segments; keeps one blob open. */
 export class StoredBytes {
   readonly #blobs: BlobStore;
-  readonly #segments: readonly SegmentRecord[];
+  #segments: readonly SegmentRecord[];
+  /** Where the bytes are now, should a blob have gone meanwhile: a finished file may be rewritten while it is read. */
+  readonly #lookAgain: (() => Promise<readonly SegmentRecord[]>) | null;
   #open: { readonly blob: string; readonly reader: BlobReader } | null = null;
 
-  constructor(blobs: BlobStore, segments: readonly SegmentRecord[]) {
+  constructor(
+    blobs: BlobStore,
+    segments: readonly SegmentRecord[],
+    lookAgain: (() => Promise<readonly SegmentRecord[]>) | null = null,
+  ) {
     this.#blobs = blobs;
     this.#segments = segments;
+    this.#lookAgain = lookAgain;
   }
 
   /** Fills `target` from `position` as far as one segment reaches; 0 at the end. */
   async read(target: Uint8Array, position: number): Promise<number> {
     const segment = this.#segmentAt(position);
     if (segment === undefined) return 0;
+    try {
+      return await this.#readFrom(segment, target, position);
+    } catch (error) {
+      const found = this.#lookAgain === null ? [] : await this.#lookAgain();
+      const elsewhere = found.find(({ start, length }) => position >= start && position < start + length);
+      if (elsewhere === undefined || elsewhere.blob === segment.blob) throw error;
+      this.#segments = found;
+      return this.#readFrom(elsewhere, target, position);
+    }
+  }
+
+  async #readFrom(segment: SegmentRecord, target: Uint8Array, position: number): Promise<number> {
     const within = position - segment.start;
     const want = Math.min(target.byteLength, segment.length - within);
     const reader = await this.#readerOf(segment.blob);
@@ -71,8 +90,9 @@ export function streamStored(
   segments: readonly SegmentRecord[],
   start: number,
   end: number,
+  lookAgain: (() => Promise<readonly SegmentRecord[]>) | null = null,
 ): Readable {
-  const bytes = new StoredBytes(blobs, segments);
+  const bytes = new StoredBytes(blobs, segments, lookAgain);
   let position = start;
   return new Readable({
     highWaterMark: pieceBytes,

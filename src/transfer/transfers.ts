@@ -174,7 +174,7 @@ class Transfers implements TransferEngine {
     append: AppendRequest,
   ): Promise<Created & Appended> {
     await this.#checkCreation(request);
-    const bytes = await this.#appender.readSmall(null, append);
+    const bytes = await this.#appender.readSmall(append);
     if (bytes.byteLength < (append.body.lengthBytes ?? 0))
       throw new TransferError("size_mismatch", "The body ended before its announced length.");
     let storing: Promise<SmallOutcome> | null = null;
@@ -509,7 +509,10 @@ class Transfers implements TransferEngine {
     if (segments.length > maxSegments) void this.#completion.compact(upload);
     return {
       transfer: { ...toTransfer(upload, now), sizeBytes, sha256 },
-      stream: (start, end) => streamStored(this.#parts.blobs, segments, start, end),
+      stream: (start, end) =>
+        streamStored(this.#parts.blobs, segments, start, end, () =>
+          this.#parts.state.segments(upload.handle),
+        ),
       path: () => this.#path(upload),
     };
   }

@@ -30,6 +30,21 @@ function rowsIn(dataDir: string, table: "small_file" | "garbage"): number {
   }
 }
 
+function expireAll(dataDir: string): void {
+  const db = new DatabaseSync(path.join(dataDir, "state.sqlite"), { timeout: 5000 });
+  db.exec("update upload set expires_at = 1");
+  db.close();
+}
+
+function isLeased(dataDir: string): boolean {
+  const db = new DatabaseSync(path.join(dataDir, "state.sqlite"), { readOnly: true });
+  try {
+    return db.prepare("select lease_active from upload").get()?.lease_active === 1;
+  } finally {
+    db.close();
+  }
+}
+
 const whole = (bytes: Uint8Array): AppendRequest => ({ offset: 0, body: bodyOf(bytes) });
 
 describe("a whole file of up to 16 KiB in one body", () => {
@@ -145,6 +160,53 @@ describe("a whole file of up to 16 KiB in one body", () => {
         sha256(bodies[winners[0] ?? 0] ?? Buffer.alloc(0)),
       );
     }
+  });
+
+  it("that does not come at once is a write like any other: others see its lease, and it does not expire", async () => {
+    const store = await openTestStore();
+    const other = await openTestStore({ dataDir: store.dataDir });
+    const bytes = randomBytes(500);
+    const { transfer, ticket } = await store.transfers.create(me, newFile({ sizeBytes: 500 }));
+    const body = openBody(500);
+    const first = store.transfers.append(ticket, { offset: 0, body });
+    let sent = 0;
+    const feeding = setInterval(() => {
+      if (sent >= 400) return;
+      body.feed(bytes.subarray(sent, sent + 1));
+      sent += 1;
+    }, 20);
+    try {
+      await waitUntil(() => isLeased(store.dataDir));
+      await expect(other.transfers.append(ticket, whole(bytes))).rejects.toMatchObject({
+        code: "upload_locked",
+      });
+      await expect(other.transfers.remove(ticket)).rejects.toMatchObject({ code: "upload_locked" });
+      await expect(store.transfers.remove(ticket)).rejects.toMatchObject({ code: "upload_locked" });
+      expireAll(store.dataDir);
+      expect((await other.transfers.sweep()).markedExpired).toBe(0);
+      expect((await other.transfers.status(me, transfer.handle)).status).toBe("receiving");
+    } finally {
+      clearInterval(feeding);
+    }
+    body.feed(bytes.subarray(sent));
+    body.stream.push(null);
+    expect((await first).transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
+  });
+
+  it("that stalls is ended by a HEAD through another process, which tells what came and is believed next", async () => {
+    const store = await openTestStore();
+    const other = await openTestStore({ dataDir: store.dataDir });
+    const bytes = randomBytes(500);
+    const { ticket } = await store.transfers.create(me, newFile({ sizeBytes: 500 }));
+    const body = openBody(500);
+    const ended = expect(store.transfers.append(ticket, { offset: 0, body })).rejects.toMatchObject({
+      code: "upload_locked",
+    });
+    body.feed(bytes.subarray(0, 123));
+    await waitUntil(async () => (await other.transfers.head(ticket)).offset === 123);
+    await ended;
+    const end = await other.transfers.append(ticket, { offset: 123, body: bodyOf(bytes.subarray(123)) });
+    expect(end.transfer).toMatchObject({ status: "complete", sha256: sha256(bytes) });
   });
 
   it("gets a path when one is asked for, and the row goes an hour after the last reference", async () => {

@@ -138,6 +138,7 @@ export const toUpload = (row: UploadRow): UploadRecord => ({
   fence: row.fence,
   leaseOwner: row.lease_owner,
   leaseActive: row.lease_active === 1,
+  leaseRequested: row.lease_request !== null,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
   completedAt: row.completed_at,
