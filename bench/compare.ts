@@ -54,6 +54,7 @@ export async function compare(options: BenchOptions): Promise<void> {
   const sparsePath = makeSparse(sourceDir, scale.hugeBytes);
   const results: Finding[] = [];
   const at = new Date().toISOString();
+  const startedAt = performance.now();
   // Written after each workload: a run that is broken off has not been for nothing.
   const write = () =>
     writeReport(
@@ -79,5 +80,5 @@ export async function compare(options: BenchOptions): Promise<void> {
   };
   for (const workload of chosen)
     for (const medium of workload.media) if (media.includes(medium)) await measureOn(workload, medium);
-  console.log(`Written to ${write()}`);
+  console.log(`Written to ${write()} after ${Math.round((performance.now() - startedAt) / 1000)} s`);
 }

@@ -41,7 +41,7 @@ export const fullScale: Scale = {
   ranges: 10_000,
   rangeBytes: 64 * 1_024,
   tasks: 1_000,
-  kills: 3,
+  kills: 2,
   hugeBytes: 10 * gib,
   manyUploads: 200,
   manyBytes: 16 * mib,

@@ -20,6 +20,8 @@ export interface ServerKind {
   readonly door: "tus" | "put" | "none";
   /** Below the server's folder; null where it keeps nothing. */
   readonly storedIn: string | null;
+  /** Its database, where small files are kept in that; null with the others. */
+  readonly recordsIn: string | null;
   /** Its digests are true ones, so that they can be checked. */
   readonly tellsDigest: boolean;
   /** Null where it cannot run on this machine. */
@@ -81,6 +83,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "Longshore",
     door: "tus",
     storedIn: "data/blobs",
+    recordsIn: "data/state.sqlite",
     launch: longshore([], {}),
   },
   b: {
@@ -89,6 +92,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "Longshore, no fsync or digest",
     door: "tus",
     storedIn: "data/blobs",
+    recordsIn: "data/state.sqlite",
     launch: withoutDigest,
   },
   c: {
@@ -97,6 +101,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "@tus/server in Hono",
     door: "tus",
     storedIn: "files",
+    recordsIn: null,
     launch: peer(new URL("./peers/tus-hono.ts", import.meta.url)),
   },
   d: {
@@ -105,6 +110,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "@tus/server on node:http",
     door: "tus",
     storedIn: "files",
+    recordsIn: null,
     launch: peer(new URL("./peers/tus-node.ts", import.meta.url)),
   },
   e: {
@@ -113,6 +119,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "Node, pipe to a file",
     door: "put",
     storedIn: "files",
+    recordsIn: null,
     launch: peer(new URL("./peers/pipe-to-file.ts", import.meta.url)),
   },
   f: {
@@ -121,15 +128,25 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "Node, null sink",
     door: "put",
     storedIn: null,
+    recordsIn: null,
     launch: peer(new URL("./peers/null-sink.ts", import.meta.url)),
   },
-  g: { id: "g", tellsDigest: false, label: "nginx", door: "put", storedIn: "files", launch: nginx },
+  g: {
+    id: "g",
+    tellsDigest: false,
+    label: "nginx",
+    door: "put",
+    storedIn: "files",
+    recordsIn: null,
+    launch: nginx,
+  },
   h: {
     id: "h",
     tellsDigest: false,
     label: "Node, file stream",
     door: "none",
     storedIn: "files",
+    recordsIn: null,
     launch: peer(new URL("./peers/file-stream.ts", import.meta.url)),
   },
   m: {
@@ -138,6 +155,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "MCP SDK, echo tool",
     door: "none",
     storedIn: null,
+    recordsIn: null,
     launch: peer(new URL("./peers/mcp-echo.ts", import.meta.url)),
   },
   t: {
@@ -146,6 +164,7 @@ export const serverKinds: Readonly<Record<ServerId, ServerKind>> = {
     label: "Longshore, task engine",
     door: "none",
     storedIn: null,
+    recordsIn: null,
     launch: peer(new URL("./tasks/task-host.ts", import.meta.url)),
   },
 };

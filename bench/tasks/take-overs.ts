@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { TaskEngine } from "../../src/tasks/engine.ts";
+import type { TaskEngine } from "longshore/tasks";
 import { median } from "../statistics.ts";
 import type { JobResult } from "./jobs.ts";
 

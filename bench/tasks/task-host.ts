@@ -1,13 +1,14 @@
 /**
- * A process with the task engine over a real store, which does a job when it is asked to. The callers of a job are in this process too:
+ * A process with the task engine, as it is built, over a real store, which does a job when it is asked to. The callers of a job are in this process too:
  * what is measured is the engine and its store, without a protocol before them. Arguments: the port, and the folder.
  */
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
-import type { Task, TaskKind } from "../../src/tasks/engine.ts";
-import { openBenchStore } from "../bench-store.ts";
+import { openStore, type Task, type TaskEngine } from "longshore/tasks";
 import type { JobResult, TaskJob } from "./jobs.ts";
 import { TakeOvers } from "./take-overs.ts";
+
+type TaskKind = Parameters<TaskEngine["register"]>[0];
 
 const [port = "0", dataDir = "."] = process.argv.slice(2);
 
@@ -29,7 +30,7 @@ const manySteps: TaskKind = {
   },
 };
 
-const { tasks, close } = await openBenchStore(dataDir);
+const { tasks, close } = await openStore(dataDir);
 const takeOvers = new TakeOvers(tasks, dataDir);
 
 async function ended(task: Task): Promise<Task> {
@@ -68,9 +69,9 @@ async function recordSteps(count: number, ms: number): Promise<number> {
   return results.reduce((sum, steps) => sum + steps, 0);
 }
 
-async function timed(work: Promise<number>): Promise<JobResult> {
+async function timed(work: () => Promise<number>): Promise<JobResult> {
   const startedAt = performance.now();
-  const amount = await work;
+  const amount = await work();
   return { seconds: (performance.now() - startedAt) / 1000, amount };
 }
 
@@ -78,21 +79,21 @@ async function timed(work: Promise<number>): Promise<JobResult> {
 function perform(job: TaskJob): Promise<JobResult> {
   switch (job.do) {
     case "start":
-      return timed(
+      return timed(() =>
         together(job.callers, job.ms, (principal) =>
           tasks.start(principal, { kind: "nobody's", args: null }),
         ),
       );
     case "run":
       tasks.register(oneStep);
-      return timed(
+      return timed(() =>
         together(job.callers, job.ms, async (principal) =>
           ended((await tasks.start(principal, { kind: oneStep.kind, args: null })).task),
         ),
       );
     case "steps":
       tasks.register(manySteps);
-      return timed(recordSteps(job.tasks, job.ms));
+      return timed(() => recordSteps(job.tasks, job.ms));
     case "take-over":
       return takeOvers.measure(job.kills);
     default:

@@ -67,7 +67,7 @@ async function checksumCall(server: RunningServer, { source }: RunContext): Prom
 
 /** Read from the store itself: calls that ask would be work for the server that is measured. */
 function countTasks(server: RunningServer, where: string): number {
-  const database = new DatabaseSync(join(server.dir, "data", "state.sqlite"), {
+  const database = new DatabaseSync(join(server.dir, server.kind.recordsIn ?? ""), {
     readOnly: true,
     timeout: 5_000,
   });

@@ -11,6 +11,8 @@ import type { IdlePage, Liveness, TransferState } from "./state-store.ts";
 
 /** Between the first look and the second, and between the last reference to a blob and its removal: a jump of the clock loses nothing. */
 const graceMs = 3_600_000;
+/** With less free space than this a disk is full, however small the reserve. */
+const fullBelowBytes = 16 << 20;
 /** Below the reserve of free space, blobs without a reference go after this much already: deleting must be able to make room. */
 const shortGraceMs = 60_000;
 /** What was written so long before a process was last heard of is on the disk, whatever that had promised. */
@@ -133,7 +135,8 @@ export class Care {
       await this.#listUnnamed();
       this.#reconciled = true;
     }
-    const grace = (await blobs.freeBytes()) < minFreeBytes ? shortGraceMs : graceMs;
+    const isTight = (await blobs.freeBytes()) < Math.max(minFreeBytes, fullBelowBytes);
+    const grace = isTight ? shortGraceMs : graceMs;
     let removedBlobs = 0;
     for (let round = 0; round < maxRounds && !this.#closed; round += 1) {
       const names = await state.garbage(grace, batch);

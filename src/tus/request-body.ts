@@ -53,9 +53,15 @@ function hasUntoldBody(incoming: IncomingMessage): boolean {
   return stream?.endAfterHeaders !== true;
 }
 
-function streamOf(exchange: Exchange): Readable {
-  if (exchange.node !== null) return exchange.node.incoming;
-  const { body } = exchange.request;
+/** Whether somebody else has a hand on the raw message: to ask a request for its `body` is enough for that. */
+function isTaken(incoming: IncomingMessage): boolean {
+  return incoming.readableFlowing !== null || incoming.readableDidRead;
+}
+
+function streamOf({ node, request }: Exchange): Readable {
+  if (node !== null && !isTaken(node.incoming)) return node.incoming;
+  if (request.bodyUsed || request.body?.locked === true) throw readBefore();
+  const { body } = request;
   // The types of the global stream and of node:stream/web differ in name only.
   return body === null ? Readable.from([]) : Readable.fromWeb(body as NodeReadableStream<Uint8Array>);
 }
@@ -71,15 +77,16 @@ export async function withBody<T>(
 ): Promise<T> {
   const { node } = exchange;
   const stream = streamOf(exchange);
+  const isRaw = stream === node?.incoming;
   // Somebody who looks on (a user's own middleware) may keep the pieces.
-  const disposable = node !== null && stream.listenerCount("data") === 0;
+  const disposable = isRaw && stream.listenerCount("data") === 0;
   const body = { stream, lengthBytes: options.lengthBytes, disposable };
   if (node === null) return use(body, () => {});
   const stopWatching = watchSilence(node.incoming, options.idleTimeoutMs);
   const restoreTimeout = liftRequestTimeout(node.incoming);
   try {
     return await use(body, () => {
-      requireUnread(node.incoming);
+      if (isRaw && isTaken(node.incoming)) throw readBefore();
       continueHeld(node);
     });
   } finally {
@@ -88,10 +95,9 @@ export async function withBody<T>(
   }
 }
 
-/** Where somebody else has read of the body, what is left of it would be stored in the wrong place. */
-function requireUnread(incoming: IncomingMessage): void {
-  if (!incoming.readableDidRead) return;
-  throw new Error("The body of the request was read before it came here, by a middleware most likely.");
+/** What is left of a body that somebody else has read from would be stored in the wrong place. */
+function readBefore(): Error {
+  return new Error("The body of the request was read before it came here, by a middleware most likely.");
 }
 
 /**

@@ -6,6 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { durableTaskTools } from "../../src/mcp/tools/durable-task-tools.ts";
 import { fileTaskTools } from "../../src/mcp/tools/file-task-tools.ts";
 import { fileTools } from "../../src/mcp/tools/file-tools.ts";
 import { settingNames, settings, variableOf } from "../../src/server/settings.ts";
@@ -28,7 +29,7 @@ describe("the README", () => {
 
   test("lists every tool in the order of the server", () => {
     const table = rows(section(readme, "## Tools")).map(([tool]) => tool);
-    expect(table).toEqual([...fileTools, ...fileTaskTools].map(({ name }) => name));
+    expect(table).toEqual([...fileTools, ...fileTaskTools, ...durableTaskTools].map(({ name }) => name));
   });
 
   test("lists every command", async () => {

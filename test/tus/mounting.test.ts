@@ -3,7 +3,8 @@ import type { IncomingMessage } from "node:http";
 import { connect, createServer, type IncomingHttpHeaders } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { Hono } from "hono";
+import { Hono, type MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import { compress } from "hono/compress";
 import { cors } from "hono/cors";
 import { secureHeaders } from "hono/secure-headers";
@@ -155,6 +156,44 @@ test("a middleware that reads the body of a download gets it", async () => {
   } finally {
     await server.close();
   }
+});
+
+describe("a middleware in front that", () => {
+  test.each<[string, MiddlewareHandler]>([
+    ["limits bodies", bodyLimit({ maxSize: 1 << 30 })],
+    [
+      "asks for the body without reading it",
+      async (c, next) => {
+        void c.req.raw.body;
+        await next();
+      },
+    ],
+    [
+      "reads a copy of the request",
+      async (c, next) => {
+        void c.req.raw.clone().arrayBuffer();
+        await next();
+      },
+    ],
+  ])("%s does no harm to an upload", async (_name, middleware) => {
+    const server = await startFilesServer({ outer: (app) => void app.use(middleware) });
+    try {
+      const bytes = someBytes(3_000_000);
+      for (const [size, body] of [
+        [bytes.length, () => bytes],
+        [bytes.length, () => inChunks(bytes)],
+        [1000, () => bytes.subarray(0, 1000)],
+      ] as const) {
+        const digest = Buffer.from(sha256(bytes.subarray(0, size)), "hex").toString("base64");
+        const url = await created(server.url, { "Upload-Length": String(size) });
+        const answer = await patch(url, 0, body());
+        console.log(server.logged.map((e) => [e.event, e['error']]));expect([answer.status, answer.headers.get("repr-digest")]).toEqual([204, `sha-256=:${digest}:`]);
+        expect((await fetch(url, { method: "PUT", body: bytes.subarray(0, size) })).status).toBe(200);
+      }
+    } finally {
+      await server.close();
+    }
+  });
 });
 
 test("a body that a middleware has begun to read is refused: what is left of it is not the file", async () => {

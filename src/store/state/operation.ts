@@ -43,6 +43,8 @@ export type OperationMode = "read" | "snapshot" | "write" | "housekeeping";
 
 export interface Operation<Args extends readonly unknown[], Result> {
   readonly mode: OperationMode;
+  /** Frees space, or is needed for that: on a full disk it may use the space that is held back for it (see `sqlite/ballast.ts`). */
+  readonly frees?: boolean;
   run(context: OpContext, ...args: Args): Op<Result>;
 }
 

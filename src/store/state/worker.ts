@@ -26,11 +26,12 @@ const operations = new Map(
   ),
 );
 
-function serve(port: MessagePort, settings: WorkerSettings, { connection, lock }: OpenedState): void {
+function serve(port: MessagePort, settings: WorkerSettings, { connection, lock, ballast }: OpenedState): void {
   const post = (message: FromWorker): void => port.postMessage(message);
   const runner = new GroupRunner({
     connection,
     operations,
+    ballast,
     send: (replies, changed) => post({ kind: "replies", replies, changed }),
   });
 

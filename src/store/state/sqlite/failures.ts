@@ -6,15 +6,22 @@ const busyCodes = new Set([
   5 /* BUSY */, 6 /* LOCKED */, 15 /* PROTOCOL: lost a race for the locks of the WAL */,
 ]);
 const fullCode = 13;
+/** The index of the log could not grow, which needs space like the log itself. */
+const indexFullCode = 4874;
 const mediumCodes = new Set([
   3 /* PERM */, 7 /* NOMEM */, 8 /* READONLY */, 9 /* INTERRUPT */, 10 /* IOERR */, 11 /* CORRUPT */,
   14 /* CANTOPEN */, 23 /* AUTH */, 26 /* NOTADB */,
 ]);
 const fullErrnos = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
-function primaryCode(error: unknown): number | null {
+function extendedCode(error: unknown): number | null {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return null;
-  return error.errcode & 0xff;
+  return error.errcode;
+}
+
+function primaryCode(error: unknown): number | null {
+  const code = extendedCode(error);
+  return code === null ? null : code & 0xff;
 }
 
 function errno(error: unknown): string | null {
@@ -26,6 +33,13 @@ function errno(error: unknown): string | null {
 export const isBusy = (error: unknown): boolean => {
   const code = primaryCode(error);
   return code !== null && busyCodes.has(code);
+};
+
+/** No space is left. */
+export const isFull = (error: unknown): boolean => {
+  const systemCode = errno(error);
+  if (systemCode !== null) return fullErrnos.has(systemCode);
+  return primaryCode(error) === fullCode || extendedCode(error) === indexFullCode;
 };
 
 /** Not there, as opposed to there and out of reach. */
@@ -59,7 +73,7 @@ export function toFailure(error: unknown): Failure {
   }
   const code = primaryCode(error);
   const systemCode = errno(error);
-  if (code === fullCode || (systemCode !== null && fullErrnos.has(systemCode))) {
+  if (isFull(error)) {
     return { code: "storage_full", message: "The disk of the state store is full.", retryable: true, cause };
   }
   if (isBusy(error)) return { ...busyFailure(), cause };

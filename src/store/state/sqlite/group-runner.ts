@@ -5,11 +5,14 @@
  * Another process that holds the database is waited for with a timer, never in SQLite, so reads go on meanwhile (readers
  * and the writer do not hinder each other in write-ahead logging). A request whose patience ends while it waits is
  * refused and has changed nothing.
+ *
+ * Where the disk has no space for a group, those requests of it that free some run again, with the space that is held back for them.
  */
 import type { AnyOperation } from "../operation.ts";
 import type { Failure, WorkerReply, WorkerRequest } from "../protocol.ts";
+import type { Ballast } from "./ballast.ts";
 import type { SqliteConnection } from "./connection.ts";
-import { busyFailure, isBusy, isStorageFault, toFailure } from "./failures.ts";
+import { busyFailure, isBusy, isFull, isStorageFault, toFailure } from "./failures.ts";
 import { checkVersion } from "./open-database.ts";
 
 const patienceMs = 2_000;
@@ -36,12 +39,14 @@ type Timer =
 export interface GroupRunnerParts {
   readonly connection: SqliteConnection;
   readonly operations: ReadonlyMap<string, AnyOperation>;
+  readonly ballast: Ballast;
   send(replies: readonly WorkerReply[], changed: boolean): void;
 }
 
 export class GroupRunner {
   readonly #connection: SqliteConnection;
   readonly #operations: ReadonlyMap<string, AnyOperation>;
+  readonly #ballast: Ballast;
   readonly #send: GroupRunnerParts["send"];
   #reads: Waiting[] = [];
   #writes: Waiting[] = [];
@@ -54,6 +59,7 @@ export class GroupRunner {
   constructor(parts: GroupRunnerParts) {
     this.#connection = parts.connection;
     this.#operations = parts.operations;
+    this.#ballast = parts.ballast;
     this.#send = parts.send;
   }
 
@@ -150,8 +156,8 @@ export class GroupRunner {
     this.#schedule();
   }
 
-  /** Null: go on at once; else ms until the next try. */
-  #runGroup(group: readonly Waiting[], started: number): number | null {
+  /** Null: go on at once; else ms until the next try. `lastly`: the space held back has been given already. */
+  #runGroup(group: readonly Waiting[], started: number, lastly = false): number | null {
     const connection = this.#connection;
     const replies: WorkerReply[] = [];
     let changed = false;
@@ -176,20 +182,30 @@ export class GroupRunner {
       // Nothing of it has been acknowledged or kept: all of it runs again, or fails.
       const unanswered = group.slice(0, taken);
       if (!isBusy(error)) {
+        const again = isFull(error) && !lastly ? unanswered.filter(({ operation }) => operation.frees) : [];
         this.#refuse(
-          unanswered.map(({ request }) => request),
+          unanswered.filter((one) => !again.includes(one)).map(({ request }) => request),
           toFailure(error),
         );
-        return null;
+        return again.length === 0 ? null : this.#runInBallast(again);
       }
       this.#writes = this.#stillPatient([...unanswered, ...this.#writes]);
       return retryDelayMs();
     }
     this.#send(replies, changed);
+    if (!lastly) this.#ballast.keep();
     const now = performance.now();
     const othersAreAbout = now - this.#othersSeenAt < 10_000;
     const ranLong = this.#runningSince !== null && now - this.#runningSince > maxRunMs;
     return othersAreAbout && ranLong ? gapMs : null;
+  }
+
+  /** In one turn, so that others of this process get nothing of the space. */
+  #runInBallast(group: readonly Waiting[]): number | null {
+    this.#ballast.drop();
+    const delay = this.#runGroup(group, performance.now(), true);
+    this.#ballast.takeBack();
+    return delay;
   }
 
   /** A failed operation takes back what it did and no more; a failed medium takes the group with it (throws). */

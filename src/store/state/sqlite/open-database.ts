@@ -8,10 +8,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkerSettings } from "../protocol.ts";
+import { Ballast } from "./ballast.ts";
 import { SqliteConnection } from "./connection.ts";
-import { isBusy, StateRefused } from "./failures.ts";
+import { isBusy, isFull, StateRefused } from "./failures.ts";
 import { migrations, schemaVersion } from "./migrations.ts";
-import { makePrivateDir, makePrivateFile } from "./private-file.ts";
+import { makeDataDir, makePrivateFile } from "./private-file.ts";
 import { clearDeadLocks, hasLiveProcess, ProcessLock } from "./process-lock.ts";
 import { tornLogBytes } from "./torn-log.ts";
 
@@ -23,6 +24,7 @@ export interface OpenedState {
   readonly tornLogBytes: number;
   readonly connection: SqliteConnection;
   readonly lock: ProcessLock;
+  readonly ballast: Ballast;
 }
 
 /** Tries until it works, while what is in the way is another connection; then throws what it met last. */
@@ -106,9 +108,27 @@ function openConnection(path: string, fsync: WorkerSettings["fsync"]): SqliteCon
   }
 }
 
-export async function openDatabase({ dataDir, fsync, processId }: WorkerSettings): Promise<OpenedState> {
+export async function openDatabase(settings: WorkerSettings): Promise<OpenedState> {
+  const ballast = new Ballast(settings.dataDir);
+  makeDataDir(settings.dataDir, settings.fsync === "always");
+  try {
+    const opened = await open(settings, ballast);
+    ballast.keep();
+    return opened;
+  } catch (error) {
+    if (!isFull(error)) throw error;
+  }
+  // Log and locks of a first process need some space; it may be a sweep, started to make more.
+  ballast.drop();
+  try {
+    return await open(settings, ballast);
+  } finally {
+    ballast.takeBack();
+  }
+}
+
+async function open({ dataDir, fsync, processId }: WorkerSettings, ballast: Ballast): Promise<OpenedState> {
   const deadline = performance.now() + patienceMs;
-  makePrivateDir(dataDir, fsync === "always");
   const lockPath = join(dataDir, "state.lock.sqlite");
   makePrivateFile(lockPath);
   const openingLock = new DatabaseSync(lockPath, { timeout: 0 });
@@ -124,7 +144,7 @@ export async function openDatabase({ dataDir, fsync, processId }: WorkerSettings
     try {
       const lock = new ProcessLock(dataDir, processId);
       clearDeadLocks(dataDir);
-      return { connection, lock, tornLogBytes: torn };
+      return { connection, lock, ballast, tornLogBytes: torn };
     } catch (error) {
       connection.close();
       throw error;

@@ -1,6 +1,7 @@
 /** Files that only their owner may read, from the first instant of their life. */
 import { randomBytes } from "node:crypto";
 import {
+  accessSync,
   closeSync,
   constants,
   copyFileSync,
@@ -10,9 +11,11 @@ import {
   mkdirSync,
   openSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { isFull, StateRefused } from "./failures.ts";
 
 const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
@@ -26,16 +29,49 @@ function syncDir(path: string): void {
   }
 }
 
-/** Makes the folder and those above it where they are missing; `durable`: they survive a power cut from now on. */
-export function makePrivateDir(path: string, durable: boolean): void {
-  const topmost = mkdirSync(path, { recursive: true, mode: 0o700 });
-  if (topmost === undefined || !durable) return;
-  const highest = dirname(topmost);
-  let dir = path;
-  do {
-    dir = dirname(dir);
-    syncDir(dir);
-  } while (dir !== highest && dir !== dirname(dir));
+const dataDirAdvice = "Name another folder with --data-dir or LONGSHORE_DATA_DIR";
+
+/**
+ * Makes the data folder and those above it where they are missing; `durable`: they survive a power cut from now on.
+ *
+ * One by one: Node's `recursive` never comes to an end in folders that refuse new ones with ENOENT, as those of /proc do.
+ */
+export function makeDataDir(path: string, durable: boolean): void {
+  const missing: string[] = [];
+  let there = path;
+  for (; !existsSync(there) && there !== dirname(there); there = dirname(there)) missing.unshift(there);
+  if (!statSync(there).isDirectory()) {
+    const where = missing.length === 0 ? "" : ` ${path} cannot be made:`;
+    throw new StateRefused(`The data folder${where} ${there} is a file. ${dataDirAdvice}, or move the file.`);
+  }
+  for (const dir of missing) {
+    try {
+      makePrivateDir(dir);
+    } catch (error) {
+      if (isFull(error)) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new StateRefused(
+        `The data folder ${path} cannot be made: ${dirname(dir)} takes no new folder (${why}). ${dataDirAdvice}, or make it yourself.`,
+      );
+    }
+  }
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK);
+  } catch {
+    throw new StateRefused(
+      `The data folder ${path} may not be written to by this user. ${dataDirAdvice}, or change its permissions.`,
+    );
+  }
+  if (durable) for (const dir of missing.reverse()) syncDir(dirname(dir));
+}
+
+/** Makes the folder where it is missing; the one above it must be there. */
+export function makePrivateDir(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (!isCode(error, "EEXIST")) throw error;
+  }
 }
 
 /**

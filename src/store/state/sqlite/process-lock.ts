@@ -42,7 +42,7 @@ export class ProcessLock {
   #inode: number;
 
   constructor(dataDir: string, processId: string) {
-    makePrivateDir(lockDir(dataDir), false);
+    makePrivateDir(lockDir(dataDir));
     this.#path = lockFile(dataDir, processId);
     makePrivateFile(this.#path);
     this.#database = lockExclusively(this.#path);
