@@ -52,12 +52,7 @@ export const errorCatalogue = {
     "Call file_list to see your handles, or upload_create to start a new upload.",
   ),
   unknown_task: entry(404, "Unknown task", false, "Start the task again."),
-  transfer_expired: entry(
-    410,
-    "Expired",
-    false,
-    "Start a new upload with upload_create, or ask for a fresh URL with file_download.",
-  ),
+  transfer_expired: entry(410, "Expired", false, "Start a new upload with upload_create."),
   offset_mismatch: entry(409, "Offset mismatch", true, "Send the bytes from the offset in partial.cursor."),
   not_active: entry(409, "Not possible in this state", false, "Call upload_status to see the state."),
   idempotency_conflict: entry(

@@ -1,6 +1,6 @@
 /**
- * A process with the task engine, as it is built, over a real store, which does a job when it is asked to. The callers of a job are in this process too:
- * what is measured is the engine and its store, without a protocol before them. Arguments: the port, and the folder.
+ * A process with the task engine, as it is built, over a real store, which does a job when it is asked to. The callers of a job are in
+ * this process too: what is measured is the engine and its store, without a protocol before them. Arguments: the port, and the folder.
  */
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";

@@ -39,7 +39,7 @@ export const put: RunRemote<PutArguments> = async (context, { file, url = contex
   } catch (error) {
     bar.end();
     // The URL is all that is needed to go on, and nobody else has it.
-    if (!json) note(`To go on where this ended: longshore put ${shellQuoted(file)} ${target}`);
+    note(`To go on where this ended: longshore put ${shellQuoted(file)} ${target}`);
     throw error;
   }
 };

@@ -144,7 +144,10 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
       const refused = guards.refuse(request);
       if (refused !== undefined) return refused;
       try {
-        return guards.share(request, await serve(request));
+        const response = await serve(request);
+        // The SDK says keep-alive, which is for the listener to say: it knows whether the client wants the connection closed.
+        response.headers.delete("connection");
+        return guards.share(request, response);
       } catch (thrown) {
         const [requestId, error] = [requestIdOf(request), asTransferError(thrown)];
         fault(requestId, error);

@@ -46,6 +46,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     maxHeaderSize: maxHeaderBytes,
+    // Node would answer with a bare status line; the application's adapter refuses such a request as well, and says why.
+    requireHostHeader: false,
   });
   await bind(server, options.host, options.port);
   const { port } = server.address() as AddressInfo;

@@ -1,14 +1,14 @@
-/** Whether this process can take work: its stores answer and its disk has room. */
+/** Whether this process can take work: its state can be written to and its disk has room. */
 import { statfs } from "node:fs/promises";
 import { TransferError } from "../errors.ts";
-import type { TransferEngine } from "../transfer/engine.ts";
 
 /** A probe that takes longer is no better than one that fails: whoever asks wants to route requests now. */
 const patienceMs = 5000;
 const retryAfterSeconds = 5;
 
 export interface ReadinessParts {
-  readonly transfers: Pick<TransferEngine, "list">;
+  /** Goes the whole way to the state store and back, as a write does. */
+  readonly probe: () => Promise<void>;
   readonly dataDir: string;
   readonly minFreeBytes: number;
   readonly isStopping: () => boolean;
@@ -19,8 +19,7 @@ export type Readiness = () => Promise<void>;
 
 export function createReadiness(parts: ReadinessParts): Readiness {
   const check = async (): Promise<void> => {
-    // Any read goes the whole way to the state store and back; nobody has this principal's name.
-    await parts.transfers.list("readiness probe", { status: null, limit: 1, cursor: null });
+    await parts.probe();
     const disk = await statfs(parts.dataDir);
     if (disk.bavail * disk.bsize < parts.minFreeBytes)
       throw new TransferError("storage_full", "The disk has less free space than LONGSHORE_MIN_FREE_BYTES.", {

@@ -95,7 +95,7 @@ export async function startServer(config: ServerConfig, logger: Logger): Promise
       requestIdFor: requestIdOf,
     });
     const readiness = createReadiness({
-      transfers: engine,
+      probe: () => store.probe(),
       dataDir: config.dataDir,
       minFreeBytes: config.minFreeBytes,
       isStopping: () => state.stopping,

@@ -140,6 +140,14 @@ export function readChoice<const T extends string>(choices: readonly T[]): (text
   };
 }
 
+/** Whoever sets this wants a door that is shut: to start with an open one would be the worst answer. */
+export function readAuth(text: string): "none" {
+  if (text === "none") return text;
+  throw new SettingFault(
+    "asks for authentication, and this version knows only none: everybody who reaches the server may do everything",
+  );
+}
+
 export function readFolder(text: string): string {
   if (text.includes("\0")) throw new SettingFault("is not a path");
   return text;

@@ -4,6 +4,7 @@
  */
 import {
   readAllowedHosts,
+  readAuth,
   readChoice,
   readCount,
   readDuration,
@@ -73,6 +74,14 @@ export const settings = {
     shown: "0",
     placeholder: null,
     help: "serve others than this machine although there is no authentication",
+    concerns: "network",
+  }),
+  auth: setting<"none">({
+    read: readAuth,
+    fallback: "none",
+    shown: "none",
+    placeholder: "how",
+    help: "how callers say who they are; this version knows only none",
     concerns: "network",
   }),
   allowedOrigins: setting<readonly string[]>({

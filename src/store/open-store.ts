@@ -35,6 +35,8 @@ export interface Store {
     /** Bytes of a commit that a crash had interrupted (or a disk had lost in part), which were left out of the state. */
     readonly tornLogBytes: number;
   };
+  /** Resolves where the state can be written to: it gets the lock for it and changes nothing. Rejects as any write would. */
+  probe(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -69,6 +71,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       transfers,
       tasks,
       recovery: { ...recovery, tornLogBytes },
+      probe: () => state.transfers.forgetGarbage([]),
       async close() {
         // Handlers read and write files, so they end first.
         await tasks.close();

@@ -102,6 +102,11 @@ export class Dispatcher {
     this.look();
   }
 
+  /** What this process has registered by this name. */
+  kindOf(kind: string): TaskKind | undefined {
+    return this.#kinds.get(kind);
+  }
+
   /** The owner that a new task of this kind may be born with: this process, where it can run it at once. Else null. */
   tryReserve(kind: string, principal: string): string | null {
     if (this.#closed || this.#backlog || !this.#kinds.has(kind)) return null;

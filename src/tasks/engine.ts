@@ -321,6 +321,13 @@ export interface TaskKind {
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return gives void
   readonly handler: (args: JsonValue, context: TaskContext) => Promise<JsonValue | undefined | void>;
+  /**
+   * Adds this process's settings to the arguments that a new task keeps, for whichever process runs it: it is to go by those of where it was
+   * asked for. They count for nothing in the comparison by `idempotencyKey`.
+   */
+  readonly withSettings?: (args: JsonValue) => JsonValue;
+  /** Takes back what the steps of a task have made that was cancelled while nobody ran it: `results` are theirs. Its handler is not called. */
+  readonly discard?: (principal: string, results: readonly JsonValue[]) => Promise<void>;
 }
 
 /**

@@ -13,14 +13,31 @@ export class HandlerFault extends TransferError {
   }
 }
 
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
+/** Never throws, whatever was thrown: a task whose failure cannot be told would never end. */
+function wordsOf(thrown: unknown): {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string;
+} {
+  try {
+    if (!(thrown instanceof Error)) return { name: "Error", message: String(thrown), stack: String(thrown) };
+    const { name, message, stack } = thrown;
+    return { name: String(name), message: String(message), stack: String(stack ?? message) };
+  } catch {
+    const message = "What the task's program threw cannot be read.";
+    return { name: "Error", message, stack: message };
+  }
+}
+
+/** For the log: where it comes from. */
+export function causeOf(thrown: unknown): string {
+  return wordsOf(thrown).stack.slice(0, 2 * maxMessageLength);
 }
 
 /** A handler's own error is its author's message to the caller; one of the catalogue keeps its code. */
 export function failureOf(thrown: unknown): ErrorBody {
   if (thrown instanceof TransferError) return errorBody(thrown);
-  const message = asError(thrown).message.slice(0, maxMessageLength);
+  const message = wordsOf(thrown).message.slice(0, maxMessageLength);
   return errorBody(
     new TransferError("task_failed", message === "" ? "The task failed without a message." : message),
   );
@@ -44,7 +61,7 @@ interface RecordedError {
 
 /** The error of a step that has failed for good, as its record keeps it. */
 export function errorText(thrown: unknown): string {
-  const { name, message } = asError(thrown);
+  const { name, message } = wordsOf(thrown);
   const body = thrown instanceof TransferError ? errorBody(thrown) : null;
   return JSON.stringify({ name, message: message.slice(0, maxMessageLength), body } satisfies RecordedError);
 }

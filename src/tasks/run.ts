@@ -4,10 +4,10 @@
  *
  * Promises: nothing is recorded but under its lease; its slot is given back exactly once; `ended` resolves and never rejects.
  */
-import type { TransferError } from "../errors.ts";
+import { TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { type StopReason, type TaskKind, TaskStopped } from "./engine.ts";
-import { failureOf, HandlerFault, interrupted, passedDeadline } from "./faults.ts";
+import { causeOf, failureOf, HandlerFault, interrupted, passedDeadline } from "./faults.ts";
 import { jsonText, NotJson } from "./json-value.ts";
 import { ProgressWriter } from "./progress-writer.ts";
 import type { StepRecord, TaskRecord } from "./records.ts";
@@ -122,7 +122,8 @@ export class Run {
       await this.progress.flush();
       await this.#settle(outcome);
     } catch (error) {
-      this.parts.log({ level: "error", event: "task.stuck", taskId: this.taskId, error: String(error) });
+      this.parts.log({ level: "error", event: "task.stuck", taskId: this.taskId, error: causeOf(error) });
+      await this.#giveUp();
     } finally {
       this.#leave("ended");
     }
@@ -322,15 +323,31 @@ export class Run {
       default:
         return;
     }
-    const error = this.#fault ?? ("threw" in outcome ? outcome.threw : this.#unreached());
-    if (error !== null) return this.#finish("failed", null, error);
-    const { returned } = outcome as { returned: unknown };
+    if (this.#fault === null && "threw" in outcome) return this.#finish("failed", null, outcome.threw);
+    const fault = this.#fault ?? this.#unreached();
+    if (fault !== null) return this.#finish("failed", null, fault);
+    let result: string | null;
     try {
-      await this.#finish("completed", jsonText(returned, "What the handler returned"), null);
+      result = jsonText((outcome as { returned: unknown }).returned, "What the handler returned");
     } catch (problem) {
-      if (!(problem instanceof NotJson)) throw problem;
-      await this.#finish("failed", null, new HandlerFault(problem.message));
+      // What is no NotJson was thrown by a getter of the handler's own.
+      return this.#finish(
+        "failed",
+        null,
+        problem instanceof NotJson ? new HandlerFault(problem.message) : problem,
+      );
     }
+    await this.#finish("completed", result, null);
+  }
+
+  /** Its end could not be recorded as it was. Held by a living process and run by nobody, it would never have another one. */
+  async #giveUp(): Promise<void> {
+    if (this.#ended || this.#stopped === "stop") return;
+    await this.#finish(
+      "failed",
+      null,
+      new TransferError("internal_error", "The end of the task could not be recorded."),
+    ).catch(() => {});
   }
 
   /** A step that an earlier run recorded, and this one did not come to: another version of the handler. */
@@ -378,7 +395,7 @@ export class Run {
     if (finished === null) return;
     const { taskId, kind } = this;
     if (finished.task.status === "failed") {
-      const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      const cause = causeOf(error);
       this.parts.log({ level: "warn", event: "task.failed", taskId, kind: kind.kind, error: cause });
     } else {
       this.parts.log({

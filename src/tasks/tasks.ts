@@ -38,6 +38,7 @@ export const defaultTaskLimits: TaskLimits = {
 const graceMs = 3_600_000;
 const batch = 200;
 const maxRounds = 500;
+const stepsAtOnce = 500;
 const maxKeyLength = 255;
 const longestDeadlineMs = 10 * 365 * 86_400_000;
 
@@ -176,6 +177,7 @@ class Tasks implements TaskEngine {
     const cancelled = await this.#parts.state.cancelTask(taskId, gone);
     if (cancelled === null) throw unknownTask();
     this.#changed(taskId, cancelled.task.endedAt === null);
+    if (cancelled.task.status === "cancelled") void this.#discard(cancelled.task);
     return toTask(cancelled.task);
   }
 
@@ -242,12 +244,33 @@ class Tasks implements TaskEngine {
     return { removedTasks };
   }
 
+  /** What a task has made that ended with nobody to clean up after it. Never rejects: what cannot be removed stays its owner's. */
+  async #discard({ taskId, kind, principal }: TaskRecord): Promise<void> {
+    const discard = this.#dispatcher.kindOf(kind)?.discard;
+    if (discard === undefined) return;
+    const { state, log } = this.#parts;
+    try {
+      const results: JsonValue[] = [];
+      for (let after: string | null = ""; after !== null; ) {
+        const page = await state.recordedSteps(taskId, after, stepsAtOnce);
+        for (const { name, state: step, result, leftOutLength } of page) {
+          const text = leftOutLength === null ? result : await state.stepResult(taskId, name);
+          if (step === "done" && text !== null) results.push(JSON.parse(text) as JsonValue);
+        }
+        after = page.length < stepsAtOnce ? null : (page.at(-1)?.name ?? null);
+      }
+      await discard(principal, results);
+    } catch (error) {
+      log({ level: "warn", event: "task.not_discarded", taskId, error: String(error) });
+    }
+  }
+
   #changed(taskId: string, cancelRequested: boolean): void {
     this.#watchers.wake(taskId);
     this.#dispatcher.called(taskId, cancelRequested);
   }
 
-  #newTask({ args, idempotencyKey = null, deadlineMs = null, ttlMs = null }: StartTask) {
+  #newTask({ kind, args, idempotencyKey = null, deadlineMs = null, ttlMs = null }: StartTask) {
     if (idempotencyKey !== null && (idempotencyKey === "" || idempotencyKey.length > maxKeyLength)) {
       throw new TransferError("invalid_param", `An idempotencyKey has 1 to ${maxKeyLength} characters.`, {
         param: "idempotencyKey",
@@ -261,7 +284,7 @@ class Tasks implements TaskEngine {
     const { taskTtlMs } = this.#parts.limits;
     return {
       taskId: newTaskId(),
-      args: argsText(args),
+      args: argsText(this.#dispatcher.kindOf(kind)?.withSettings?.(args) ?? args),
       idempotency:
         idempotencyKey === null ? null : { key: idempotencyKey, argumentsHash: argumentsHash(args) },
       deadlineMs: deadlineMs === null ? null : Math.ceil(deadlineMs),

@@ -158,6 +158,7 @@ export class Appender {
         return this.#comeLate(inactive(outcome.upload, outcome.now, upload), upload, {
           ...request,
           body: { stream: Readable.from([bytes]), lengthBytes: bytes.byteLength },
+          onAccepted: () => {},
         });
       default:
         return outcome satisfies never;

@@ -49,12 +49,14 @@ import {
   finalUpload,
   isExpired,
   locked,
+  nothingMissing,
   offsetMismatch,
   otherFile,
   quotaExceeded,
   stillVerifying,
   toTransfer,
   unknownHandle,
+  urlExpired,
 } from "./view.ts";
 
 export interface TransferParts {
@@ -444,7 +446,11 @@ class Transfers implements TransferEngine {
     if (upload.status === "mismatch") throw digestMismatch(upload);
     const { declareSha256 = null } = request;
     if (declareSha256 !== null && declareSha256 !== upload.sha256) throw otherFile(upload, declareSha256);
-    if (request.resend === true) return this.#appender.compareOnly(upload, now, request);
+    if (request.resend === true) {
+      return this.#appender.compareOnly(upload, now, request).catch((thrown: unknown) => {
+        throw nothingMissing(thrown);
+      });
+    }
     if (request.offset !== upload.offset) throw offsetMismatch(upload, request.offset);
     const { lengthBytes, stream } = request.body;
     // A sender that waits to be asked for a body of unknown length would otherwise wait for ever.
@@ -567,7 +573,7 @@ class Transfers implements TransferEngine {
       kind === "upload" && upload.completedAt !== null
         ? upload.completedAt + this.limits.uploadTtlMs
         : view.ticket.expiresAt;
-    if (ticketEnds !== null && ticketEnds <= now) throw expired(upload, toTransfer(upload, now).status);
+    if (ticketEnds !== null && ticketEnds <= now) throw urlExpired(upload, toTransfer(upload, now).status);
     return { upload, now };
   }
 

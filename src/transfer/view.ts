@@ -1,5 +1,5 @@
 /** Records as callers are shown them, and the judgements that follow from a record alone. */
-import { TransferError } from "../errors.ts";
+import { TransferError, type TransferErrorOptions } from "../errors.ts";
 import type { Transfer } from "./engine.ts";
 import type { TransferStatus, UploadRecord } from "./records.ts";
 
@@ -33,10 +33,20 @@ export function unknownHandle(): TransferError {
   return new TransferError("unknown_handle", "There is no such handle.");
 }
 
-/** `status`: what the upload itself is, where only the way to it has ended. */
-export function expired(upload: UploadRecord, status: TransferStatus = "expired"): TransferError {
+export function expired({ handle }: UploadRecord): TransferError {
   return new TransferError("transfer_expired", "This transfer is past its time.", {
-    about: { handle: upload.handle, status },
+    about: { handle, status: "expired" },
+    recoveryHint: "Start a new upload with upload_create.",
+  });
+}
+
+/** Only the way to it has ended; the upload itself lives. */
+export function urlExpired({ handle }: UploadRecord, status: TransferStatus): TransferError {
+  const tool = status === "complete" ? "file_download" : "upload_resume";
+  return new TransferError("transfer_expired", "This URL is past its time.", {
+    about: { handle, status },
+    recoveryHint: `Ask for a fresh URL with ${tool}.`,
+    repair: { tool, arguments: { handle } },
   });
 }
 
@@ -66,17 +76,30 @@ export function offsetMismatch(upload: UploadRecord, got: number): TransferError
   });
 }
 
+const noEmptyFile: TransferErrorOptions = {
+  retryable: false,
+  recoveryHint:
+    "A file of 0 bytes has one sha256 only, another than this. Create a new upload with the right size or without a digest.",
+};
+
+/** How a finished upload with another digest than announced is mended: by its bytes, unless it has none. */
+export function wrongBytesAdvice({
+  handle,
+  sizeBytes,
+}: Pick<UploadRecord, "handle" | "sizeBytes">): TransferErrorOptions {
+  if (sizeBytes === 0) return noEmptyFile;
+  return {
+    recoveryHint:
+      "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
+    repair: { tool: "upload_resume", arguments: { handle } },
+  };
+}
+
 export function digestMismatch(upload: UploadRecord): TransferError {
   return new TransferError(
     "checksum_mismatch",
     `All ${upload.offset} bytes are here, but their sha256 is ${upload.sha256}, not ${upload.declaredSha256} as announced.`,
-    {
-      status: 422,
-      cursor: upload.offset,
-      recoveryHint:
-        "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
-      repair: { tool: "upload_resume", arguments: { handle: upload.handle } },
-    },
+    { status: 422, cursor: upload.offset, ...wrongBytesAdvice(upload) },
   );
 }
 
@@ -92,6 +115,16 @@ export function otherFile(upload: UploadRecord, declaredSha256: string): Transfe
       recoveryHint: "The upload is complete and stays as it is. Create a new upload for another file.",
     },
   );
+}
+
+/** What is thrown for a body of another size, where the upload has all its bytes: no other body would be right. */
+export function nothingMissing(thrown: unknown): unknown {
+  if (!(thrown instanceof TransferError) || thrown.code !== "size_mismatch") return thrown;
+  return thrown.with({
+    retryable: false,
+    recoveryHint:
+      "No byte is missing: the upload is complete and stays as it is. Create a new upload for another file.",
+  });
 }
 
 export function stillVerifying(upload: UploadRecord): TransferError {

@@ -134,7 +134,8 @@ async function answerRequest(c: Context, route: Route, options: FilesAppOptions)
 }
 
 async function handle(exchange: Exchange, route: Route, engine: TransferEngine): Promise<Answer> {
-  if (exchange.method === "OPTIONS") return optionsAnswer(route, engine);
+  if (exchange.method === "OPTIONS")
+    return optionsAnswer(route, await transferAt(exchange, route, engine), engine);
   if (route.isUpload) checkProtocol(exchange, protocolOf(exchange));
   const handler = route.handlers.get(exchange.method);
   if (handler !== undefined) return handler(exchange);
@@ -143,10 +144,24 @@ async function handle(exchange: Exchange, route: Route, engine: TransferEngine):
   });
 }
 
-function optionsAnswer(route: Route, engine: TransferEngine): Answer {
+/** The transfer that the URL is for, where there is one and it may be told; looking disturbs nobody. */
+async function transferAt(
+  { ticket }: Exchange,
+  { isUpload }: Route,
+  engine: TransferEngine,
+): Promise<Transfer | null> {
+  if (ticket === null) return null;
+  const looking = isUpload
+    ? engine.head(ticket, { disturb: false })
+    : engine.openDownload(ticket).then(({ transfer }) => transfer);
+  return looking.catch(() => null);
+}
+
+function optionsAnswer(route: Route, transfer: Transfer | null, engine: TransferEngine): Answer {
   return {
     status: 204,
     headers: {
+      ...(transfer !== null && transferHeaders(transfer)),
       ...(route.isUpload && { ...tusOptionHeaders(engine.limits), ...limitHeader(engine.limits, null) }),
       ...(route.cors && preflightHeaders),
       Allow: [...route.handlers.keys(), "OPTIONS"].join(", "),
@@ -154,21 +169,18 @@ function optionsAnswer(route: Route, engine: TransferEngine): Answer {
   };
 }
 
-/** Statuses that tell nothing of an upload. After a fault of our own another question would only meet it again. */
+/** Statuses that tell nothing of a transfer. After a fault of our own another question would only meet it again. */
 const tellsNothing: ReadonlySet<number> = new Set([403, 404, 410, 500]);
 
-/** The error, with handle, status and true offset of the upload that the URL is for. */
+/** The error, with handle and status of what the URL is for, and the true offset of an upload. */
 async function errorAnswer(
   error: TransferError,
   exchange: Exchange,
   route: Route,
   engine: TransferEngine,
 ): Promise<Answer> {
-  const transfer =
-    route.isUpload && exchange.ticket !== null && !tellsNothing.has(error.status)
-      ? await engine.head(exchange.ticket, { disturb: false }).catch((): Transfer | null => null)
-      : null;
-  const told = transfer === null ? error : error.with({ cursor: transfer.offset });
+  const transfer = tellsNothing.has(error.status) ? null : await transferAt(exchange, route, engine);
+  const told = transfer === null || !route.isUpload ? error : error.with({ cursor: transfer.offset });
   const protocol = route.isUpload ? protocolOf(exchange) : "tus";
   const looks = exchange.method === "HEAD" || exchange.method === "GET";
   const tellsDraft = protocol === "resumable" || (protocol === "bare" && looks);

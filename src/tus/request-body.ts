@@ -28,9 +28,16 @@ export type BodyLength =
   | { readonly kind: "known"; readonly bytes: number }
   | { readonly kind: "chunked" };
 
-/** Throws `file_too_large` for a length that no file can have. */
+/** Throws `file_too_large` for a length that no file can have, `invalid_param` for a coding that would be stored as it came. */
 export function bodyLengthOf(exchange: Exchange): BodyLength {
-  if (exchange.header("transfer-encoding") !== null) return { kind: "chunked" };
+  const coding = exchange.header("transfer-encoding");
+  if (coding !== null) {
+    if (coding.trim().toLowerCase() === "chunked") return { kind: "chunked" };
+    throw new TransferError("invalid_param", "The only transfer coding that is understood is chunked.", {
+      param: "Transfer-Encoding",
+      recoveryHint: "Send the bytes as they are, with Content-Length or with 'Transfer-Encoding: chunked'.",
+    });
+  }
   const length = exchange.header("content-length");
   if (length !== null) {
     const bytes = Number(length);
@@ -53,13 +60,17 @@ function hasUntoldBody(incoming: IncomingMessage): boolean {
   return stream?.endAfterHeaders !== true;
 }
 
-/** Whether somebody else has a hand on the raw message: to ask a request for its `body` is enough for that. */
-function isTaken(incoming: IncomingMessage): boolean {
-  return incoming.readableFlowing !== null || incoming.readableDidRead;
+/**
+ * Whether nobody has asked the request for its `body` yet, which starts reading from the raw message. Only the adapter's own request
+ * tells; where it does not, the web stream is read.
+ */
+function isUntouched(request: Request): boolean {
+  const own = Object.getOwnPropertySymbols(request).map(({ description }) => description);
+  return own.includes("incomingKey") && !own.includes("requestCache");
 }
 
 function streamOf({ node, request }: Exchange): Readable {
-  if (node !== null && !isTaken(node.incoming)) return node.incoming;
+  if (node !== null && isUntouched(request)) return node.incoming;
   if (request.bodyUsed || request.body?.locked === true) throw readBefore();
   const { body } = request;
   // The types of the global stream and of node:stream/web differ in name only.
@@ -86,7 +97,8 @@ export async function withBody<T>(
   const restoreTimeout = liftRequestTimeout(node.incoming);
   try {
     return await use(body, () => {
-      if (isRaw && isTaken(node.incoming)) throw readBefore();
+      const { readableFlowing, readableDidRead } = node.incoming;
+      if (isRaw && (readableFlowing === true || readableDidRead)) throw readBefore();
       continueHeld(node);
     });
   } finally {

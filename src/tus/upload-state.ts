@@ -7,6 +7,7 @@
  */
 import { TransferError } from "../errors.ts";
 import type { Transfer } from "../transfer/engine.ts";
+import { wrongBytesAdvice } from "../transfer/view.ts";
 import { type Door, digestPending, ticketOf } from "./door.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 import { protocolOf } from "./protocol-choice.ts";
@@ -29,12 +30,7 @@ function wrongDigest(transfer: Transfer): TransferError {
   return new TransferError(
     "checksum_mismatch",
     "All bytes are here, but they are not the file that was announced.",
-    {
-      cursor: transfer.offset,
-      recoveryHint:
-        "Call upload_resume for a new URL and send the right file from offset 0 under the same handle.",
-      repair: { tool: "upload_resume", arguments: { handle: transfer.handle } },
-    },
+    { cursor: transfer.offset, ...wrongBytesAdvice(transfer) },
   );
 }
 

@@ -1,6 +1,6 @@
 /** The built server as its users start and stop it. */
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -85,6 +85,32 @@ describe("longshore serve", () => {
     expect(json.status).toBe(1);
     expect(JSON.parse(json.stdout)).toMatchObject({ status: "failed", error: { code: "invalid_param" } });
     expect((await fetch(`${server.publicUrl}/healthz`)).status).toBe(200);
+  });
+
+  test("with a data folder that cannot be one ends with 1, and names the path and what to do", async () => {
+    const file = path.join(await tempDir(), "a-file");
+    await writeFile(file, "");
+    const folders = [
+      file,
+      path.join(file, "deeper"),
+      ...(process.platform === "linux" ? ["/proc/nope"] : []),
+    ];
+    for (const dataDir of folders) {
+      const { status, stderr } = await run(["serve", "--port", "0", "--data-dir", dataDir]);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/^The data folder .*--data-dir or LONGSHORE_DATA_DIR/);
+      expect(stderr).toContain(dataDir);
+    }
+  });
+
+  test.each(["keys", "oauth"])("with LONGSHORE_AUTH=%s ends with 2 and starts nothing", async (auth) => {
+    const dataDir = path.join(await tempDir(), "data");
+    const { status, stderr } = await run(["serve", "--port", "0", "--data-dir", dataDir], {
+      env: { LONGSHORE_AUTH: auth },
+    });
+    expect(status).toBe(2);
+    expect(stderr).toContain("this version knows only none");
+    expect(existsSync(dataDir)).toBe(false);
   });
 
   test.each(["SIGTERM", "SIGINT"] as const)(

@@ -69,7 +69,7 @@ describe("put and get", () => {
 
   test("put that is interrupted says how to go on, and that goes on from the offset reached", async () => {
     const bytes = await newFile("broken-off.bin", 400_000_000);
-    const putting = start(["put", "broken-off.bin"], { env: env(), cwd: inUse.folder });
+    const putting = start(["put", "broken-off.bin", "--json"], { env: env(), cwd: inUse.folder });
     await waitUntil(async () => {
       const { files } = (await json("ls")).told as { files: { filename: string; offset: number }[] };
       return files.some(({ filename, offset }) => filename === "broken-off.bin" && offset > 0);

@@ -1,6 +1,9 @@
 /** The disk of the data folder becomes full: answers say so, what was acknowledged stays, and it goes on once there is space. */
+import { statfsSync, statSync } from "node:fs";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, type TestContext, test } from "vitest";
+import { program } from "../support/client-programs.ts";
 import { connect, facts, failure } from "../support/mcp-clients.ts";
 import {
   type HttpAnswer,
@@ -15,7 +18,7 @@ import {
   tusPatch,
 } from "../support/plain-http.ts";
 import { Sample } from "../support/sample.ts";
-import { type ServerProcess, startServer } from "../support/server-process.ts";
+import { binary, type ServerProcess, startServer } from "../support/server-process.ts";
 import { type SmallDisk, smallDisk } from "../support/small-disk.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -57,6 +60,20 @@ async function onDisk(
       return server;
     },
   };
+}
+
+const bytesFree = ({ path: mount }: SmallDisk): number => {
+  const { bavail, bsize } = statfsSync(mount);
+  return bavail * bsize;
+};
+
+/** The log of the state store has some room of its own; it is used up sooner or later. */
+async function untilRefused(server: ServerProcess): Promise<HttpAnswer> {
+  for (let count = 0; count < 3000; count += 1) {
+    const answer = await tusCreate(server.url, 5, { "Upload-Metadata": `filename ${"YWFh".repeat(60)}` });
+    if (answer.status !== 201) return answer;
+  }
+  throw new Error("nothing was refused");
 }
 
 describe("a disk of 48 MiB", () => {
@@ -104,14 +121,7 @@ describe("a disk of 48 MiB", () => {
       handle: whole.headers["longshore-handle"],
     });
     disk.fill(0);
-    // The log of the state store has some room of its own; it is used up sooner or later.
-    let refused: HttpAnswer | null = null;
-    for (let count = 0; count < 3000 && refused === null; count += 1) {
-      const answer = await tusCreate(server.url, 5, { "Upload-Metadata": `filename ${"YWFh".repeat(60)}` });
-      if (answer.status !== 201) refused = answer;
-    }
-    if (refused === null) throw new Error("nothing was refused");
-    expectFull(refused);
+    expectFull(await untilRefused(server));
     expectFull(await tusPatch(waiting, 0, Buffer.alloc(100_000)));
     const error = await failure(client, "upload_create", { filename: "a.bin", size: 5 });
     expect(error).toMatchObject({ code: "storage_full", retryable: true });
@@ -124,6 +134,67 @@ describe("a disk of 48 MiB", () => {
     const rest = await tusPatch(waiting, offsetOf(head), Buffer.alloc(100_000 - offsetOf(head)));
     expect([rest.status, rest.headers["longshore-status"]]).toEqual([204, "complete"]);
     expect((await tusCreate(server.url, 5)).status).toBe(201);
+  });
+
+  test("with no byte left lets uploads be deleted and swept, by the server and beside it, until there is space for the others", async (context) => {
+    const { disk, server } = await onDisk(context);
+    const ballast = path.join(server.dataDir, "ballast");
+    expect(statSync(ballast).size).toBe(mebibyte);
+    const client = await connect("a client of 2026-07-28", server.mcpUrl);
+    const [mine, large] = [new Sample("goes on", 3 * mebibyte), new Sample("deleted", 8 * mebibyte)];
+    const url = await tusCreated(server.url, mine.sizeBytes);
+    await tusPatch(url, 0, mine.bytes(0, mebibyte));
+    const unwanted = await tusCreated(server.url, large.sizeBytes);
+    expect((await tusPatch(unwanted, 0, large.bytes())).status).toBe(204);
+    const alsoUnwanted = await tusCreate(server.url, large.sizeBytes, {}, large.bytes());
+    const handle = String(alsoUnwanted.headers["longshore-handle"]);
+    disk.fill(0);
+    await untilRefused(server);
+    expect(bytesFree(disk)).toBe(0);
+
+    expect((await http("DELETE", unwanted, { headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(204);
+    expect((await tusHead(unwanted)).status).toBe(404);
+    await facts(client, "file_delete", { handle });
+    // What deleting did not need of the ballast serves nobody else.
+    expect(bytesFree(disk)).toBeLessThan(16_384);
+    expect(statSync(ballast).size).toBeGreaterThan(mebibyte / 2);
+    await untilRefused(server);
+    expectFull(await tusPatch(url, mebibyte, mine.bytes(mebibyte)));
+
+    // A minute later, which needs space that nobody has.
+    disk.free();
+    const state = new DatabaseSync(path.join(server.dataDir, "state.sqlite"), { timeout: 10_000 });
+    expect(state.prepare("UPDATE garbage SET since = since - 61000").run().changes).toBeGreaterThan(1);
+    state.close();
+    disk.fill(0);
+    await untilRefused(server);
+    const swept = await program(process.execPath, [
+      ...[binary, "sweep", "--json", "--data-dir", server.dataDir, "--min-free-bytes", "0"],
+    ]);
+    expect(swept).toMatchObject({ status: 0 });
+    expect(JSON.parse(swept.stdout).removedBlobs).toBe(2);
+    expect(bytesFree(disk)).toBeGreaterThan(14 * mebibyte);
+    const offset = offsetOf(await tusHead(url));
+    const rest = await tusPatch(url, offset, mine.bytes(offset));
+    expect([rest.status, rest.headers["longshore-status"]]).toEqual([204, "complete"]);
+    expect(rest.headers["repr-digest"]).toBe(reprDigest(mine));
+    // The process that is there next has a whole one again.
+    await server.stop();
+    await (await startServer(server.options)).stop();
+    expect(statSync(ballast).size).toBe(mebibyte);
+  });
+
+  test("with no byte left is where a first process still starts, and deletes", async (context) => {
+    const { disk, server } = await onDisk(context);
+    const large = new Sample("deleted later", 8 * mebibyte);
+    const url = await tusCreated(server.url, large.sizeBytes);
+    expect((await tusPatch(url, 0, large.bytes())).status).toBe(204);
+    expect(await server.stop()).toBe(0);
+    disk.fill(0);
+    const again = await startServer(server.options);
+    context.onTestFinished(again.kill);
+    expect((await http("DELETE", url, { headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(204);
+    expect(await again.stop()).toBe(0);
   });
 
   test("a server killed while the disk is full starts again, reads, and writes once there is space", async (context) => {

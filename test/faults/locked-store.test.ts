@@ -34,7 +34,7 @@ function expectTrueHead(answer: HttpAnswer, offset: number): void {
   else expect(offsetOf(answer)).toBe(offset);
 }
 
-test("while the store is locked writing answers 503 with Retry-After, HEAD 200 or 423, and reading goes on; afterwards the same requests succeed", async () => {
+test("while the store is locked writing and /readyz answer 503 with Retry-After, HEAD 200 or 423, and reading goes on; afterwards the same requests succeed", async () => {
   const sample = new Sample("locked", 300_000);
   const url = await tusCreated(running.url, sample.sizeBytes);
   await tusPatch(url, 0, sample.bytes(0, 100_000));
@@ -69,6 +69,8 @@ test("while the store is locked writing answers 503 with Retry-After, HEAD 200 o
     retryable: true,
     retryAfterSeconds: expect.any(Number),
   });
+  const ready = await http("GET", `${running.url}/readyz`);
+  expectUnavailable(ready);
   const listed = await client.call("file_list");
   if (listed.isError) expect(listed.facts.error.code).toBe("storage_unavailable");
   held = false;
@@ -77,6 +79,7 @@ test("while the store is locked writing answers 503 with Retry-After, HEAD 200 o
 
   expect(watched.answers).toBeGreaterThanOrEqual(10);
   expect(watched.slowestMs).toBeLessThan(1500);
+  expect((await http("GET", `${running.url}/readyz`)).status).toBe(200);
   expect((await tusCreate(running.url, 5)).status).toBe(201);
   expect((await http("PUT", toPut, { body: "hello" })).status).toBe(200);
   expect((await http("DELETE", toDelete, { headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(204);

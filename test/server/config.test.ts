@@ -118,6 +118,16 @@ describe("settings", () => {
     ]);
   });
 
+  test("authentication that is asked for and not there is a fault, since an open server is not what was meant", () => {
+    const asked = (source: string, value: string) =>
+      `${source}: "${value}" asks for authentication, and this version knows only none: everybody who reaches the server may do everything.`;
+    for (const value of ["keys", "oauth"]) {
+      expect(faultsOf({ env: { LONGSHORE_AUTH: value } })).toEqual([asked("LONGSHORE_AUTH", value)]);
+      expect(faultsOf({ env: {}, flags: { auth: value } })).toEqual([asked("--auth", value)]);
+    }
+    expect(loadConfig({ env: { LONGSHORE_AUTH: "none" } })).toMatchObject({ warnings: [] });
+  });
+
   test.each([
     ["no file", "/nowhere/longshore.json", /there is no such file/],
     ["a folder", "/", /it is a folder/],

@@ -49,13 +49,37 @@ describe("requests that are none", () => {
     await waitUntil(() => raw.closed);
   });
 
-  test("a request without Host answers 400", async () => {
+  test.each([
+    "GET /healthz HTTP/1.0",
+    "GET /healthz HTTP/1.1",
+    "POST /mcp HTTP/1.1",
+    "OPTIONS /files HTTP/1.1",
+  ])("a request without Host (%s) answers 400 as problem+json", async (line) => {
     const server = await startTestServer();
-    const answer = await new RawConnection(server.port)
-      .head("GET /healthz HTTP/1.0")
-      .until(/^HTTP[^\0]*\r\n\r\n/);
+    const answer = await new RawConnection(server.port).head(line).until(/"code"/);
     expect(answer).toMatch(/^HTTP\/1\.[01] 400/);
+    expect(answer).toMatch(/content-type: application\/problem\+json/i);
+    expect(answer).toMatch(/"detail":"[^"]*Host/);
+    expect(answer).toContain('"code":"invalid_param"');
   });
+});
+
+test("an answer of /mcp ends the connection where the client asks for that, and keeps it otherwise", async () => {
+  const server = await startTestServer();
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+  const lines = [
+    ...["POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json"],
+    ...["Accept: application/json, text/event-stream", `Content-Length: ${body.length}`],
+  ];
+  const closing = new RawConnection(server.port).head(...lines, "Connection: close").write(body);
+  const answer = await closing.ended();
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  expect(answer).toMatch(/\r\nconnection: close\r\n/i);
+  expect(answer).toContain("text/event-stream");
+  const keeping = new RawConnection(server.port).head(...lines).write(body);
+  expect(await keeping.until(/\r\n0\r\n\r\n$/)).not.toMatch(/\r\nconnection: close\r\n/i);
+  await keeping.head("GET /healthz HTTP/1.1", "Host: localhost").until(/"status":"ok"/);
+  keeping.end();
 });
 
 describe("Expect: 100-continue", () => {

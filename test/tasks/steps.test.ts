@@ -63,6 +63,34 @@ describe("a task", () => {
     });
   });
 
+  it.each<[string, unknown, string]>([
+    ["null", null, "null"],
+    ["nothing", undefined, "undefined"],
+    ["an object without a prototype", Object.create(null), "What the task's program threw cannot be read."],
+    [
+      "an error whose message is no string",
+      Object.assign(new Error(), { message: { code: 7 } }),
+      "[object Object]",
+    ],
+  ])("whose handler throws %s fails", async (_what, thrown, message) => {
+    const task = await runJob(shared(), () => {
+      throw thrown;
+    });
+    expect(task).toMatchObject({ status: "failed", error: { code: "task_failed", message } });
+  });
+
+  it("whose handler returns what throws when it is read fails", async () => {
+    const trap = {
+      get value(): string {
+        throw new Error("The value is gone.");
+      },
+    };
+    expect(await runJob(shared(), () => trap)).toMatchObject({
+      status: "failed",
+      error: { code: "task_failed", message: "The value is gone." },
+    });
+  });
+
   it("whose handler throws an error of the catalogue keeps its code", async () => {
     const task = await runJob(shared(), () => {
       throw new TransferError("quota_exceeded", "Too much.", {

@@ -120,6 +120,16 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
   });
 }
 
+/** Takes one place of this process for good. */
+export async function keepBusy(store: Store): Promise<void> {
+  const begun = gate();
+  await begin(store, ({ signal }) => {
+    begun.open();
+    return untilAborted(signal);
+  });
+  await begun.opened;
+}
+
 /** Moves the times of all tasks, as if this long had passed. */
 export function passTime(store: Store, ms: number): void {
   const rows = new DatabaseSync(path.join(store.dataDir, "state.sqlite"), { timeout: 5_000 });

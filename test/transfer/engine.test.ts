@@ -324,7 +324,11 @@ describe("a resend from 0", () => {
     for (const sent of [bytes, randomBytes(1000)]) {
       const { ticket } = await one.transfers.create(me, newFile({ sizeBytes: 1000 }));
       const body = openBody(1000);
-      const late = one.transfers.append(ticket, { offset: 0, resend: true, final: true, body });
+      let accepted = 0;
+      const onAccepted = (): void => {
+        accepted += 1;
+      };
+      const late = one.transfers.append(ticket, { offset: 0, resend: true, final: true, body, onAccepted });
       body.feed(sent.subarray(0, 500));
       await waitUntil(() => body.stream.readableFlowing === true && body.stream.readableLength === 0);
       await other.transfers.append(ticket, { offset: 0, body: bodyOf(bytes) });
@@ -332,6 +336,7 @@ describe("a resend from 0", () => {
       body.stream.push(null);
       if (sent === bytes) expect((await late).transfer).toMatchObject({ status: "complete", offset: 1000 });
       else await expect(late).rejects.toMatchObject({ code: "checksum_mismatch", status: 409 });
+      expect(accepted).toBe(1);
     }
   });
 

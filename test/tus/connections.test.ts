@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { TransferError } from "../../src/errors.ts";
 import { type FilesServer, RawConnection, startFilesServer } from "../support/http-server.ts";
 import { base64, created, head, patch, sha256, someBytes } from "../support/tus-requests.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -66,19 +67,34 @@ describe("Expect: 100-continue", () => {
     repeated.end();
   });
 
-  test("of an unauthorized creation is refused before the body", async () => {
-    const raw = new RawConnection(server.port);
-    raw.head(
-      "POST /files HTTP/1.1",
-      "Host: x",
-      "Tus-Resumable: 1.0.0",
-      "Upload-Length: 10",
-      "Content-Type: text/plain",
-      "Content-Length: 10",
-      "Expect: 100-continue",
-    );
-    expect(await raw.until(/\}$/)).toMatch(/^HTTP\/1\.1 415 /);
-    raw.end();
+  test("of a creation that is unauthorized, or of another media type, is refused before the body", async () => {
+    const guarded = await startFilesServer({
+      authenticate: async () => {
+        throw new TransferError("unauthorized", "Nobody knows this key.");
+      },
+    });
+    try {
+      for (const [port, media, status] of [
+        [guarded.port, "application/offset+octet-stream", 401],
+        [server.port, "text/plain", 415],
+      ] as const) {
+        const raw = new RawConnection(port);
+        raw.head(
+          "POST /files HTTP/1.1",
+          "Host: x",
+          "Tus-Resumable: 1.0.0",
+          "Upload-Length: 10",
+          `Content-Type: ${media}`,
+          "Content-Length: 10",
+          "Expect: 100-continue",
+        );
+        // From its first byte on: no 100 stands before it.
+        expect(await raw.until(/\}$/)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+        await raw.ended();
+      }
+    } finally {
+      await guarded.close();
+    }
   });
 
   test("works as Node does it by itself where the server has no say", async () => {
@@ -96,6 +112,27 @@ describe("Expect: 100-continue", () => {
       await plain.close();
     }
   });
+});
+
+describe("a body in a transfer coding besides chunked", () => {
+  test.each(["gzip, chunked", "identity,chunked"])(
+    "(%s) is refused before a byte of it is stored, and the connection ends",
+    async (coding) => {
+      const url = await created(server.url, { "Upload-Length": "3" });
+      const framing = [`Transfer-Encoding: ${coding}`, "Expect: 100-continue"];
+      for (const lines of [
+        patchHead(url, 0, ...framing),
+        [`PUT ${pathOf(url)} HTTP/1.1`, "Host: x", ...framing],
+      ]) {
+        const raw = new RawConnection(server.port);
+        raw.head(...lines);
+        const answer = await raw.ended();
+        expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+        expect(answer).toContain('"param":"Transfer-Encoding"');
+      }
+      expect(await offsetOf(url)).toBe(0);
+    },
+  );
 });
 
 describe("a body that ends too early", () => {

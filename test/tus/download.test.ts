@@ -124,10 +124,16 @@ describe("GET of a download URL", () => {
     }
   });
 
-  test("past its time answers 410", async () => {
+  test("past its time answers 410, and names the tool that gives a fresh one", async () => {
     const handle = await stored(server.url, Buffer.from("abc"));
     const { ticket } = await server.engine.mintDownload("local", handle, -1000);
-    expect((await ask(server.links.download(ticket, null))).status).toBe(410);
+    const response = await ask(server.links.download(ticket, null));
+    expect(response.status).toBe(410);
+    expect(await problemOf(response)).toMatchObject({
+      code: "transfer_expired",
+      recoveryHint: "Ask for a fresh URL with file_download.",
+      repair: { tool: "file_download", arguments: { handle } },
+    });
   });
 
   test("of a file deleted meanwhile answers 404", async () => {
@@ -136,6 +142,32 @@ describe("GET of a download URL", () => {
     await server.engine.removeOwn("local", handle);
     expect((await ask(server.links.download(ticket, null))).status).toBe(404);
   });
+});
+
+test("every answer on the URL of a file that is known tells its handle, status and digest, refusals and OPTIONS included", async () => {
+  const handle = await stored(server.url, Buffer.from("abc"));
+  const { ticket } = await server.engine.mintDownload("local", handle, null);
+  const url = server.links.download(ticket, null);
+  for (const [method, fields, status] of [
+    ["GET", { Range: "bytes=5-9" }, 416],
+    ["GET", { "If-Match": '"other"' }, 412],
+    ["GET", { "If-None-Match": "*" }, 304],
+    ["PUT", {}, 405],
+    ["DELETE", {}, 405],
+    ["OPTIONS", {}, 204],
+  ] as const) {
+    const response = await ask(url, fields, method);
+    await response.arrayBuffer();
+    expect([method, response.status]).toEqual([method, status]);
+    expect(fieldsOf(response)).toMatchObject({
+      "longshore-handle": handle,
+      "longshore-status": "complete",
+      "repr-digest": expect.stringMatching(/^sha-256=:/),
+    });
+    expect(response.headers.get("upload-offset")).toBeNull();
+  }
+  const unknown = await ask(server.links.download("A".repeat(40), null), {}, "OPTIONS");
+  expect([unknown.status, unknown.headers.get("longshore-handle")]).toEqual([204, null]);
 });
 
 describe("Range", () => {

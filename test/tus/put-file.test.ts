@@ -134,6 +134,19 @@ describe("PUT of a whole file", () => {
     expect(response.headers.get("upload-offset")).toBe("0");
   });
 
+  test("that is longer or shorter than the complete upload answers 413 and does not ask for bytes, since none are missing", async () => {
+    const url = await created(server.url, { "Upload-Length": "3" });
+    expect((await put(url, "abc")).status).toBe(200);
+    for (const body of ["abcd", "ab", inChunks("abcd"), inChunks("ab")]) {
+      const response = await put(url, body);
+      expect(response.status).toBe(413);
+      const problem = await problemOf(response);
+      expect(problem).toMatchObject({ code: "size_mismatch", retryable: false });
+      expect(problem.recoveryHint).toMatch(/^No byte is missing/);
+    }
+    expect((await put(url, "abc")).status).toBe(200);
+  });
+
   test("in chunks that end too early answers 413, keeps what came, and can go on", async () => {
     const url = await created(server.url, { "Upload-Length": "6" });
     const response = await put(url, inChunks("abc"));

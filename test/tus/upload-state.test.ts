@@ -1,8 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorCode, TransferError } from "../../src/errors.ts";
 import type { Transfer, TransferEngine } from "../../src/transfer/engine.ts";
-import { type FilesServer, startFilesServer } from "../support/http-server.ts";
-import { created, fieldsOf, head, patch, post, stored, tusHeaders } from "../support/tus-requests.ts";
+import { type FilesServer, RawConnection, startFilesServer } from "../support/http-server.ts";
+import {
+  base64,
+  created,
+  fieldsOf,
+  head,
+  patch,
+  post,
+  problemOf,
+  sha256,
+  stored,
+  tusHeaders,
+} from "../support/tus-requests.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 let server: FilesServer;
 beforeAll(async () => {
@@ -177,6 +189,68 @@ describe("HEAD on a ticket URL answers only 200, 404, 410, 422 or 423:", () => {
     } finally {
       await brief.close();
     }
+  });
+
+  test("past its time as lost: only a new upload helps, and no tool gives another URL of it", async () => {
+    const brief = await startFilesServer({ limits: { fileTtlMs: 1000 } });
+    try {
+      const url = await created(brief.url, { "Upload-Length": "3" });
+      const put = () => fetch(url, { method: "PUT", body: "abc" });
+      const handle = (await put()).headers.get("longshore-handle") ?? "";
+      const { ticket } = await brief.engine.mintDownload("local", handle, null);
+      await waitUntil(async () => (await put()).status === 410);
+      for (const response of [await put(), await fetch(brief.links.download(ticket, null))]) {
+        expect(response.status).toBe(410);
+        expect(response.headers.get("longshore-status")).toBe("expired");
+        const problem = await problemOf(response);
+        expect(problem).toMatchObject({ code: "transfer_expired", retryable: false });
+        expect(problem.recoveryHint).toBe("Start a new upload with upload_create.");
+      }
+    } finally {
+      await brief.close();
+    }
+  });
+
+  test("with another digest than announced as mismatch, which no byte mends where the file has none", async () => {
+    const digest = { "Upload-Metadata": `sha256 ${base64(sha256("other"))}` };
+    const url = await created(server.url, { "Upload-Length": "3", ...digest });
+    const patched = await patch(url, 0, "abc");
+    expect(await problemOf(patched)).toMatchObject({
+      code: "checksum_mismatch",
+      retryable: true,
+      repair: { tool: "upload_resume" },
+    });
+    const empty = await post(server.url, { "Upload-Length": "0", ...digest });
+    const problems = [empty, await fetch(empty.headers.get("location") ?? "")];
+    for (const response of problems) {
+      expect(response.status).toBe(422);
+      const problem = await problemOf(response);
+      expect(problem).toMatchObject({ code: "checksum_mismatch", retryable: false });
+      expect(problem).not.toHaveProperty("repair");
+      expect(problem.recoveryHint).toContain("Create a new upload");
+    }
+  });
+});
+
+describe("OPTIONS", () => {
+  test("tells handle and status of the upload, and disturbs nobody who writes to it", async () => {
+    const url = await created(server.url, { "Upload-Length": "10" });
+    const raw = new RawConnection(server.port).head(
+      `PATCH ${new URL(url).pathname} HTTP/1.1`,
+      ...["Host: x", "Tus-Resumable: 1.0.0", "Upload-Offset: 0", "Content-Length: 10"],
+      "Content-Type: application/offset+octet-stream",
+    );
+    raw.write("01234");
+    const response = await fetch(url, { method: "OPTIONS" });
+    expect(response.status).toBe(204);
+    expect(fieldsOf(response)).toMatchObject({
+      "longshore-handle": expect.stringMatching(/^fh_/),
+      "longshore-status": "receiving",
+      "access-control-allow-origin": "*",
+    });
+    raw.write("56789");
+    expect(await raw.until(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 204 /);
+    raw.end();
   });
 });
 

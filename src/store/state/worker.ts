@@ -26,7 +26,11 @@ const operations = new Map(
   ),
 );
 
-function serve(port: MessagePort, settings: WorkerSettings, { connection, lock, ballast }: OpenedState): void {
+function serve(
+  port: MessagePort,
+  settings: WorkerSettings,
+  { connection, lock, ballast }: OpenedState,
+): void {
   const post = (message: FromWorker): void => port.postMessage(message);
   const runner = new GroupRunner({
     connection,

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { TransferError } from "../../errors.ts";
 import type { TransferEngine } from "../../transfer/engine.ts";
-import { type TaskContext, TaskStopped } from "../engine.ts";
+import { type JsonValue, type TaskContext, type TaskKind, TaskStopped } from "../engine.ts";
 
 const removalsAtOnce = 8;
 const tries = 20;
@@ -31,6 +31,16 @@ export async function removeFiles(
     }
   };
   await Promise.all(Array.from({ length: removalsAtOnce }, remover));
+}
+
+/** For kinds whose steps tell handles of nothing but what they have made, by themselves or as the member `handle`. */
+export function discardFiles(transfers: TransferEngine): NonNullable<TaskKind["discard"]> {
+  return (principal, results) => removeFiles(transfers, principal, results.flatMap(handlesIn));
+}
+
+function handlesIn(result: JsonValue): string[] {
+  const handle = typeof result === "object" && result !== null && "handle" in result ? result.handle : result;
+  return typeof handle === "string" ? [handle] : [];
 }
 
 /** A writer that ended a moment ago may still stand in the way. */

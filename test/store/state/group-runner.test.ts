@@ -1,8 +1,10 @@
 /** Faults of the medium in the middle of a group, on a connection of the test's own. */
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AnyOperation } from "../../../src/store/state/operation.ts";
 import type { WorkerReply } from "../../../src/store/state/protocol.ts";
+import { Ballast } from "../../../src/store/state/sqlite/ballast.ts";
 import { SqliteConnection, type TransactionCommand } from "../../../src/store/state/sqlite/connection.ts";
 import { GroupRunner } from "../../../src/store/state/sqlite/group-runner.ts";
 import { migrations } from "../../../src/store/state/sqlite/migrations.ts";
@@ -13,11 +15,16 @@ import { makeDataDir, openRows, removeDataDir } from "./sqlite-fixture.ts";
 let dataDir = "";
 let connection: FaultyConnection;
 
+const ballastBytes = (): number => statSync(join(dataDir, "ballast"), { throwIfNoEntry: false })?.size ?? 0;
+
 /** A commit that fails as SQLite's would. */
 class FaultyConnection extends SqliteConnection {
   failCommits: number[] = [];
+  /** How large the ballast was at each commit. */
+  ballastAtCommits: number[] = [];
 
   override command(text: TransactionCommand): void {
+    if (text === "COMMIT") this.ballastAtCommits.push(ballastBytes());
     const errcode = text === "COMMIT" ? this.failCommits.shift() : undefined;
     if (errcode !== undefined) throw Object.assign(new Error("The commit failed"), { errcode });
     super.command(text);
@@ -33,6 +40,7 @@ function runGroup(requests: readonly (readonly [string, ...unknown[]])[]): Promi
     const runner = new GroupRunner({
       connection,
       operations,
+      ballast: new Ballast(dataDir),
       send: (replies) => {
         all.push(...replies);
         if (all.length === requests.length) resolve(all.sort((a, b) => a.id - b.id));
@@ -100,6 +108,33 @@ describe("a group of writes", () => {
     connection.exec("PRAGMA max_page_count = 100000");
     await runGroup(creations(20));
     expect(files()).toBe(40 + made);
+  });
+
+  it("on a full disk does in the space of the ballast what frees some, refuses the rest, and takes back what is left", async () => {
+    const old = newUpload();
+    await runGroup([["createUpload", old]]);
+    expect(ballastBytes()).toBe(1 << 20);
+    connection.failCommits = [13 /* SQLITE_FULL */];
+    connection.ballastAtCommits = [];
+    const [creation, removal] = await runGroup([
+      ["createUpload", newUpload()],
+      ["removeUpload", old.handle, null],
+    ]);
+    expect(creation).toMatchObject({ failure: { code: "storage_full", retryable: true } });
+    expect(removal).toMatchObject({ value: { removed: true } });
+    expect(connection.ballastAtCommits).toEqual([1 << 20, 0]);
+    expect(ballastBytes()).toBe(1 << 20);
+    expect(files()).toBe(0);
+  });
+
+  it("is refused whole where not even the ballast is enough, and none of it has happened", async () => {
+    const old = newUpload();
+    await runGroup([["createUpload", old]]);
+    connection.failCommits = [13, 4874 /* SQLITE_IOERR_SHMSIZE */];
+    const [removal] = await runGroup([["removeUpload", old.handle, null]]);
+    expect(removal).toMatchObject({ failure: { code: "storage_full" } });
+    expect(files()).toBe(1);
+    expect(ballastBytes()).toBe(1 << 20);
   });
 
   it("loses nothing but the operation that fails", async () => {

@@ -52,7 +52,9 @@ describe("SQLite state", () => {
     const first = await open();
     const upload = await created(first.transfers);
     await first.close();
-    expect(readdirSync(dataDir).sort()).toEqual(["FORMAT", "processes", "state.lock.sqlite", "state.sqlite"]);
+    expect(readdirSync(dataDir).sort()).toEqual([
+      ...["FORMAT", "ballast", "processes", "state.lock.sqlite", "state.sqlite"],
+    ]);
     expect(readdirSync(join(dataDir, "processes"))).toEqual([]);
     const second = await open();
     expect(await found(second.transfers, upload.handle)).toEqual(upload);
@@ -101,13 +103,21 @@ describe("SQLite state", () => {
     await created(transfers);
   });
 
-  it("refuses a folder that cannot be one, with the cause for the log", async () => {
-    writeFileSync(join(dataDir, "file"), "");
-    const impossible = openSqliteState({ dataDir: join(dataDir, "file", "folder"), fsync: "never" });
-    await expect(impossible).rejects.toMatchObject({
-      code: "storage_unavailable",
-      cause: expect.stringContaining("ENOTDIR"),
-    });
+  it("refuses a folder that cannot be one, and says where it ends and what to do", async () => {
+    const file = join(dataDir, "file");
+    writeFileSync(file, "");
+    for (const [folder, message] of [
+      [file, `The data folder ${file} is a file.`],
+      [join(file, "folder"), `The data folder ${join(file, "folder")} cannot be made: ${file} is a file.`],
+      ...(process.platform === "linux"
+        ? [["/proc/nope/deep", "The data folder /proc/nope/deep cannot be made: /proc takes no new folder"]]
+        : []),
+    ] as [string, string][])
+      await expect(openSqliteState({ dataDir: folder, fsync: "never" })).rejects.toMatchObject({
+        code: "storage_unavailable",
+        retryable: false,
+        message: expect.stringContaining(message),
+      });
   });
 
   it("refuses a database that is none", async () => {

@@ -2,9 +2,11 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { registerFileKinds } from "../../../src/tasks/kinds/register.ts";
+import { openTestStore } from "../../support/engine.ts";
 import { describeWithProgram } from "../../support/needs-program.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { me } from "../task-store.ts";
+import { keepBusy, me } from "../task-store.ts";
 import { bytesOf, filenames, openKinds, putFile, resultOf, startKind, until } from "./kinds-store.ts";
 import { madeBy, madeByPython } from "./make-archive.ts";
 
@@ -147,6 +149,23 @@ describeWithProgram("python3", "file_extract of what Python wrote", () => {
     );
     expect(files[699]?.sha256).toBe(createHash("sha256").update("699").digest("hex"));
     expect(result.manifest?.filename).toBe("many.zip.files.jsonl");
+  });
+
+  it("cancelled while no process runs it leaves nothing but the archive", async () => {
+    const dataDir = await tempDir();
+    const before = await openKinds({ dataDir });
+    const many = "with z() as a:\n  for n in range(3000): a.writestr(f'{n}', b'x')";
+    const handle = await putFile(before, "archive", await madeByPython(many));
+    const taskId = await startKind(before, "file_extract", { handle });
+    await until(async () => ((await filenames(before)).length > 20 ? true : null));
+    await before.close();
+    // This one has the kind, and no place to run the task in.
+    const now = await openTestStore({ dataDir, tasks: { concurrency: 1 } });
+    await keepBusy(now);
+    registerFileKinds(now.tasks, { transfers: now.transfers, allowImport: [], importRoots: [] });
+    expect((await filenames(now)).length).toBeGreaterThan(20);
+    expect(await now.tasks.cancel(me, taskId)).toMatchObject({ status: "cancelled" });
+    await until(async () => ((await filenames(now)).length === 1 ? true : null));
   });
 
   it.each(["zip", "tar"])("cancelled in the middle leaves nothing but the archive (%s)", async (format) => {

@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { beforeEach, describe, expect, it } from "vitest";
 import { describeWithProgram } from "../../support/needs-program.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { ended, keepBusy, me } from "../task-store.ts";
 import { filenames, openKinds, resultOf, runKind } from "./kinds-store.ts";
 
 const bytes = randomBytes(2_000_000);
@@ -51,6 +52,30 @@ describe("file_import of file: URLs", () => {
     expect(
       await resultOf(store, "file_import", { url: urlOf(path.join(root, "folder", "a b.bin")) }),
     ).toMatchObject({ sha256 });
+  });
+
+  it("goes by the rules of the process where it was asked for, whichever runs it", async () => {
+    const dataDir = await tempDir();
+    const url = urlOf(path.join(root, "deep", "a b.bin"));
+    const key = { kind: "file_import", args: { url }, idempotencyKey: "same" };
+    // No place in the one that is asked: the other has to run it.
+    for (const [asked, other, status] of [
+      [[root], [], "completed"],
+      [[], [root], "failed"],
+    ] as const) {
+      const asking = await openKinds({
+        dataDir,
+        tasks: { concurrency: 1 },
+        kinds: { importRoots: [...asked] },
+      });
+      await keepBusy(asking);
+      const running = await openKinds({ dataDir, kinds: { importRoots: [...other] } });
+      const { task } = await asking.tasks.start(me, key);
+      expect((await running.tasks.start(me, key)).created).toBe(false);
+      expect(await ended(running.tasks, task.taskId)).toMatchObject({ status });
+      key.idempotencyKey += "-next";
+      await Promise.all([asking.close(), running.close()]);
+    }
   });
 
   it("takes an allowed folder that is a link itself", async () => {

@@ -41,8 +41,8 @@ export function makeDataDir(path: string, durable: boolean): void {
   let there = path;
   for (; !existsSync(there) && there !== dirname(there); there = dirname(there)) missing.unshift(there);
   if (!statSync(there).isDirectory()) {
-    const where = missing.length === 0 ? "" : ` ${path} cannot be made:`;
-    throw new StateRefused(`The data folder${where} ${there} is a file. ${dataDirAdvice}, or move the file.`);
+    const what = missing.length === 0 ? there : `${path} cannot be made: ${there}`;
+    throw new StateRefused(`The data folder ${what} is a file. ${dataDirAdvice}, or move the file.`);
   }
   for (const dir of missing) {
     try {

@@ -3,7 +3,7 @@ import { type Readable, Transform } from "node:stream";
 import * as z from "zod";
 import type { TransferEngine } from "../../../transfer/engine.ts";
 import type { JsonValue, TaskContext, TaskKind } from "../../engine.ts";
-import { isOver, removeFiles } from "../clean-up.ts";
+import { discardFiles, isOver, removeFiles } from "../clean-up.ts";
 import { kindArguments } from "../kind-arguments.ts";
 import { ByteProgress } from "../progress.ts";
 import { storeAsStep } from "../stored-step.ts";
@@ -37,6 +37,7 @@ export function fileArchive({ transfers }: ArchiveParts): TaskKind {
     kind: "file_archive",
     restart: "whole",
     handler: (args, context) => archive(transfers, kindArguments(archiveArguments, args), context),
+    discard: discardFiles(transfers),
   };
 }
 

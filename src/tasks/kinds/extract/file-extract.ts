@@ -7,7 +7,7 @@ import * as z from "zod";
 import type { TransferEngine } from "../../../transfer/engine.ts";
 import type { JsonValue, OpenedFile, TaskContext, TaskKind } from "../../engine.ts";
 import type { FileToWrite } from "../../files.ts";
-import { isOver, removeFiles } from "../clean-up.ts";
+import { discardFiles, isOver, removeFiles } from "../clean-up.ts";
 import { kindArguments } from "../kind-arguments.ts";
 import { report, sizeText } from "../progress.ts";
 import { type StoredFile, storeAsStep } from "../stored-step.ts";
@@ -44,6 +44,7 @@ export function fileExtract(parts: ExtractParts): TaskKind {
     restart: "whole",
     handler: (args, context) =>
       new Extraction(parts, context).run(kindArguments(extractArguments, args).handle),
+    discard: discardFiles(parts.transfers),
   };
 }
 

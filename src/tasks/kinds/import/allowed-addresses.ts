@@ -17,6 +17,7 @@ const hostName = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_]
 const globalUnicast: Network = [ipaddr.IPv6.parse("2000::"), 3];
 
 export class AllowedAddresses {
+  readonly entries: readonly string[];
   readonly #hosts = new Set<string>();
   readonly #networks: Network[] = [];
 
@@ -26,6 +27,7 @@ export class AllowedAddresses {
    * @throws AllowedEntryFault
    */
   constructor(entries: readonly string[]) {
+    this.entries = entries;
     for (const entry of entries) {
       const network = networkOf(entry);
       if (network !== null) this.#networks.push(network);

@@ -2,14 +2,15 @@
  * The kind `file_import`: the server fetches a file. Its steps: what the source is, an upload for it, its bytes. After a crash the bytes go
  * on at the offset that was acknowledged; where the source is another one by then, all three begin again.
  */
+import path from "node:path";
 import * as z from "zod";
 import { TransferError } from "../../../errors.ts";
 import type { TransferEngine } from "../../../transfer/engine.ts";
 import type { JsonValue, TaskContext, TaskKind } from "../../engine.ts";
-import { isOver, removeFile } from "../clean-up.ts";
+import { discardFiles, isOver, removeFile } from "../clean-up.ts";
 import { kindArguments } from "../kind-arguments.ts";
 import { ByteProgress } from "../progress.ts";
-import type { AllowedAddresses } from "./allowed-addresses.ts";
+import { AllowedAddresses } from "./allowed-addresses.ts";
 import { defaultPatience, fetchInto, openSource, otherSize, type Patience } from "./fetch-into.ts";
 import { fileSource } from "./file-source.ts";
 import { httpSource } from "./http-source.ts";
@@ -40,6 +41,8 @@ const importArguments = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional(),
+  /** Those of the process where it was asked for, which need not be those of the one that runs it. */
+  rules: z.object({ allowed: z.array(z.string()), roots: z.array(z.string()) }).optional(),
 });
 
 type ImportArguments = z.output<typeof importArguments>;
@@ -49,6 +52,11 @@ export function fileImport(parts: ImportParts): TaskKind {
     kind: "file_import",
     restart: "whole",
     handler: (args, context) => importFile(parts, kindArguments(importArguments, args), context),
+    withSettings: (args) => ({
+      ...(args as { readonly [key: string]: JsonValue }),
+      rules: { allowed: parts.allowed.entries, roots: parts.roots.map((root) => path.resolve(root)) },
+    }),
+    discard: discardFiles(parts.transfers),
   };
 }
 
@@ -65,7 +73,7 @@ async function importFile(
 ): Promise<JsonValue> {
   const { transfers, patience = defaultPatience } = parts;
   const { principal } = context;
-  const source = sourceOf(parts, args.url);
+  const source = sourceOf(parts, args);
   const held: Held = { source: null, handle: null };
   try {
     for (let round = 1; round <= maxRounds; round += 1) {
@@ -127,12 +135,16 @@ async function importFile(
 
 function sourceOf(
   { allowed, roots, resolve = resolveHost, idleMs: idle = idleMs }: ImportParts,
-  text: string,
+  { url: text, rules }: ImportArguments,
 ): Source {
   const url = parseImportUrl(text);
   return url.protocol === "file:"
-    ? fileSource(url, roots)
-    : httpSource(url, { allowed, resolve, idleMs: idle });
+    ? fileSource(url, rules?.roots ?? roots)
+    : httpSource(url, {
+        allowed: rules === undefined ? allowed : new AllowedAddresses(rules.allowed),
+        resolve,
+        idleMs: idle,
+      });
 }
 
 function checkSize({ size }: ImportArguments, { sizeBytes }: SourceFacts): void {
