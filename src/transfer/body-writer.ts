@@ -52,6 +52,7 @@ export class BodyWriter {
   #failure: unknown = null;
   #failed = false;
   #settled = false;
+  #started = false;
   #resolve: (end: BodyEnd) => void = () => {};
   #reject: (error: unknown) => void = () => {};
   #skipLeft: number;
@@ -66,7 +67,10 @@ export class BodyWriter {
   }
 
   start(): void {
+    // Stopped before it began: the stream is left as it is.
+    if (this.#settled) return;
     const { stream } = this.#options;
+    this.#started = true;
     this.#options.budget.enter();
     stream.on("data", this.#onData);
     stream.on("end", this.#onEnd);
@@ -205,7 +209,7 @@ export class BodyWriter {
   #settle(): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#options.budget.leave();
+    if (this.#started) this.#options.budget.leave();
     if (this.#failed) this.#reject(this.#failure);
     else this.#resolve(this.#end ?? "stopped");
   }

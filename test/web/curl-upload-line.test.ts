@@ -11,9 +11,9 @@ import { tempDir } from "../support/temp-dir.ts";
 
 const shell = promisify(execFile);
 
-describeWithProgram("curl", () => {
+describeWithProgram("curl", "the line of curl", () => {
   test.each(["plain.bin", "a[1-2].bin", "{a,b}.bin", "brackets ] and } alone"])(
-    "the line sends a file of the name %s",
+    "sends a file of the name %s",
     async (name) => {
       const server = await startTestServer();
       const file = path.join(await tempDir(), name);
