@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect, facts } from "../support/mcp-clients.ts";
+import { connect, facts, failure } from "../support/mcp-clients.ts";
 import {
   answerOrNone,
   type HttpAnswer,
@@ -134,6 +134,45 @@ test("38 races of two clients at two servers for one upload: every byte acknowle
   expect(refusals).toBeGreaterThan(38);
   expect(new Set(won.map(({ side }) => side)).size).toBe(2);
 }, 120_000);
+
+test("while bytes flow at one server DELETE, PUT, PATCH and upload_write at the other answer 423, and nothing of the writer is lost", async () => {
+  const sample = new Sample("flowing", 200_000);
+  const created = await tusCreate(left.url, sample.sizeBytes);
+  const url = String(created.headers.location);
+  const handle = String(created.headers["longshore-handle"]);
+  const client = await connect("a client of 2026-07-28", right.mcpUrl);
+  const request = open("PATCH", url, patchHeaders(0, sample.sizeBytes));
+  let sent = 0;
+  const drip = setInterval(() => {
+    if (sent === 150_000) return;
+    void request.write(sample.bytes(sent, sent + 250)).catch(() => {});
+    sent += 250;
+  }, 20);
+  try {
+    await waitUntil(async () => (await tusPatch(at(right, url), 0, "x")).status === 423);
+    const answers = [
+      await http("DELETE", at(right, url), { headers: { "Tus-Resumable": "1.0.0" } }),
+      await http("PUT", at(right, url), { body: sample.bytes() }),
+      await tusPatch(at(right, url), 0, sample.bytes()),
+    ];
+    for (const answer of answers) {
+      expect([answer.status, problem(answer).code]).toEqual([423, "upload_locked"]);
+      expect(Number(answer.headers["retry-after"])).toBeGreaterThan(0);
+    }
+    const chunk = { handle, offset: 0, data: sample.bytes(0, 100).toString("base64") };
+    expect(await failure(client, "upload_write", chunk)).toMatchObject({
+      code: "upload_locked",
+      retryable: true,
+      retryAfterSeconds: expect.any(Number),
+    });
+  } finally {
+    clearInterval(drip);
+  }
+  await request.write(sample.bytes(sent));
+  request.end();
+  expect((await request.answer).status).toBe(204);
+  expect(hex(await storedFile(right, handle))).toBe(sample.sha256);
+});
 
 test("when both send the whole file at once, exactly one gets 204 and the file is that one's", async () => {
   for (let count = 0; count < 10; count += 1) {

@@ -13,6 +13,7 @@ import {
   someBytes,
   stored,
 } from "../support/tus-requests.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 let server: FilesServer;
 beforeAll(async () => {
@@ -134,6 +135,19 @@ describe("GET of a download URL", () => {
       recoveryHint: "Ask for a fresh URL with file_download.",
       repair: { tool: "file_download", arguments: { handle } },
     });
+  });
+
+  test("that has begun is never cut: the life of the URL is over for new requests alone", async () => {
+    const bytes = someBytes(32 << 20);
+    const handle = await stored(server.url, bytes);
+    const { ticket } = await server.engine.mintDownload("local", handle, 1500);
+    const url = server.links.download(ticket, null);
+    const begun = await ask(url);
+    expect(begun.status).toBe(200);
+    await waitUntil(async () => (await ask(url, {}, "HEAD")).status === 410);
+    // Far more than the sockets hold: most of it is read and sent only now.
+    expect(sha256(await bytesOf(begun))).toBe(sha256(bytes));
+    expect((await ask(url, { Range: "bytes=0-0" })).status).toBe(410);
   });
 
   test("of a file deleted meanwhile answers 404", async () => {

@@ -1,3 +1,5 @@
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorCode, TransferError } from "../../src/errors.ts";
 import type { Transfer, TransferEngine } from "../../src/transfer/engine.ts";
@@ -229,6 +231,53 @@ describe("HEAD on a ticket URL answers only 200, 404, 410, 422 or 423:", () => {
       expect(problem).not.toHaveProperty("repair");
       expect(problem.recoveryHint).toContain("Create a new upload");
     }
+  });
+});
+
+describe("the URL of a complete upload", () => {
+  const uploadTtlMs = 24 * 3_600_000;
+
+  /** As if the upload had been completed this much earlier. */
+  function moveBack(handle: string, ms: number): void {
+    const state = new DatabaseSync(path.join(server.dataDir, "state.sqlite"), { timeout: 5_000 });
+    const moved = state
+      .prepare("UPDATE upload SET completed_at = completed_at - ? WHERE handle = ?")
+      .run(ms, handle);
+    state.close();
+    expect(moved.changes).toBe(1);
+  }
+
+  async function complete(): Promise<{ url: string; handle: string }> {
+    const url = await created(server.url, { "Upload-Length": "3" });
+    const answer = await patch(url, 0, "abc");
+    expect(answer.headers.get("longshore-status")).toBe("complete");
+    return { url, handle: answer.headers.get("longshore-handle") ?? "" };
+  }
+
+  test("answers HEAD, the empty PATCH and DELETE until the life of an upload has passed once more", async () => {
+    const { url, handle } = await complete();
+    moveBack(handle, uploadTtlMs - 60_000);
+    expect([(await head(url)).status, (await patch(url, 3, "")).status]).toEqual([200, 204]);
+    expect((await fetch(url, { method: "DELETE" })).status).toBe(204);
+  });
+
+  test("answers 410 afterwards, while the file stays and its hint leads to it", async () => {
+    const { url, handle } = await complete();
+    moveBack(handle, uploadTtlMs + 1);
+    for (const response of [
+      await head(url),
+      await patch(url, 3, ""),
+      await fetch(url, { method: "DELETE" }),
+    ]) {
+      expect(response.status).toBe(410);
+      expect(response.headers.get("longshore-status")).toBe("complete");
+    }
+    expect(await problemOf(await patch(url, 3, ""))).toMatchObject({
+      code: "transfer_expired",
+      repair: { tool: "file_download", arguments: { handle } },
+    });
+    const { ticket } = await server.engine.mintDownload("local", handle, null);
+    expect(await (await fetch(server.links.download(ticket, null))).text()).toBe("abc");
   });
 });
 
