@@ -32,7 +32,7 @@ export interface StdioEndpointOptions {
 }
 
 export interface StdioEndpoint {
-  /** Resolves when the host has closed its end of either stream. */
+  /** Resolves when the host has closed its end of either stream, or has sent a message so long that the connection was given up. */
   readonly closed: Promise<void>;
   /** Ends waits, lets running calls finish and answer where anybody still reads, and closes the connection. */
   close(): Promise<void>;
@@ -67,7 +67,14 @@ export function createStdioEndpoint(options: StdioEndpointOptions): StdioEndpoin
       error: error.cause ?? error,
     });
 
+  const transport = new StdioServerTransport(input, output);
   const closed = new Promise<void>((resolve) => {
+    // It also closes itself, and leaves the streams open: the host would wait for answers for ever.
+    const close = transport.close.bind(transport);
+    transport.close = () => {
+      resolve();
+      return close();
+    };
     for (const event of ["end", "close", "error"]) input.once(event, () => resolve());
     // Whoever does not read any more cannot be told, and need not be told of it.
     output.on("error", () => resolve());
@@ -81,7 +88,7 @@ export function createStdioEndpoint(options: StdioEndpointOptions): StdioEndpoin
         onFault,
       }),
     {
-      transport: new StdioServerTransport(input, output),
+      transport,
       onerror: (error) => log({ level: "debug", event: "mcp.refused", reason: error.message.slice(0, 200) }),
     },
   );

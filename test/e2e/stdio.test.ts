@@ -86,6 +86,14 @@ test("two hosts on one data folder see the same files and tasks, each under a po
   expect((await fetch(moved, { method: "HEAD", headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(200);
 });
 
+test("a message too long for any answer ends it, so that its host does not wait for one for ever", async () => {
+  const host = startBareHost(newDataDir());
+  host.send({ jsonrpc: "2.0", id: 1, method: "x".repeat(12 << 20) });
+  expect(await host.exit).toBe(0);
+  expect(host.stderr()).toContain("exceeded maximum size");
+  expect(host.stderr()).toContain('"event":"stdio.stopped"');
+});
+
 test("nothing but the protocol goes to stdout, whatever comes in and however much is logged", async () => {
   const host = startBareHost(newDataDir());
   host.send("this is no JSON");
