@@ -19,6 +19,7 @@ import type { ClaimedTask, TaskState } from "./state-store.ts";
 const signOfLifeMs = 1_000;
 /** A holder silent for longer is stopped or hangs. With a look each second, its tasks go on elsewhere within 5 s. */
 const silentMs = 3_000;
+const longestSilentMs = 180_000;
 const foreignLookMs = 1_000;
 /** However busy the store, other processes' changes are followed up this often at most. */
 const minLookMs = 200;
@@ -61,6 +62,8 @@ export class Dispatcher {
   readonly #waiting = new Set<Run>();
   /** Last signs of life of other processes, and since when there has been none newer by this process's monotonic clock. */
   readonly #lastSigns = new Map<string, { readonly seenAt: number; readonly since: number }>();
+  /** Owners judged silent before: the last sign of those that have given none since, and how long they may be silent the next time. */
+  readonly #givenUp = new Map<string, { readonly seenAt: number | null; readonly patienceMs: number }>();
   readonly #slots: Slots;
   readonly #runParts: RunParts;
   #unsubscribe: (() => void) | null = null;
@@ -285,7 +288,8 @@ export class Dispatcher {
     const { signs, liveness } = this.#parts;
     const { processes } = await signs.processes();
     const seen = new Map(processes.map(({ id, seenAt }) => [id, seenAt]));
-    for (const id of this.#lastSigns.keys()) if (!seen.has(id)) this.#lastSigns.delete(id);
+    for (const known of [this.#lastSigns, this.#givenUp])
+      for (const id of known.keys()) if (!seen.has(id)) known.delete(id);
     const gone: string[] = [];
     for (const owner of owners) {
       if (owner === liveness.processId) continue;
@@ -296,11 +300,27 @@ export class Dispatcher {
     return gone;
   }
 
+  /**
+   * An owner that was given up and then gave a sign was only busy (a step that blocks its thread). It gets twice the time from then on:
+   * else two processes that are blocked in turn would take such a task from each other for ever.
+   */
   #isSilent(owner: string, seenAt: number): boolean {
+    const givenUp = this.#givenUp.get(owner);
+    if (givenUp !== undefined && givenUp.seenAt !== null && givenUp.seenAt !== seenAt) {
+      this.#givenUp.set(owner, {
+        seenAt: null,
+        patienceMs: Math.min(2 * givenUp.patienceMs, longestSilentMs),
+      });
+    }
     const last = this.#lastSigns.get(owner);
-    if (last?.seenAt === seenAt) return performance.now() - last.since > silentMs;
-    this.#lastSigns.set(owner, { seenAt, since: performance.now() });
-    return false;
+    if (last?.seenAt !== seenAt) {
+      this.#lastSigns.set(owner, { seenAt, since: performance.now() });
+      return false;
+    }
+    const patienceMs = this.#givenUp.get(owner)?.patienceMs ?? silentMs;
+    const isSilent = performance.now() - last.since > patienceMs;
+    if (isSilent) this.#givenUp.set(owner, { seenAt, patienceMs });
+    return isSilent;
   }
 
   async #takeBack(owners: readonly string[]): Promise<void> {

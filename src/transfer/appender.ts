@@ -30,7 +30,7 @@ import type { Appended, AppendRequest, TransferLimits } from "./engine.ts";
 import { GatherBudget } from "./gather.ts";
 import type { SegmentRecord, StoredStatus, UploadRecord } from "./records.ts";
 import { RunningWrite } from "./running-write.ts";
-import { isSmallFile, newSmallName, SmallBody, smallBodyMs } from "./small-files.ts";
+import { type HandedBack, isSmallFile, newSmallName, SmallBody, smallBodyMs } from "./small-files.ts";
 import type { CommitOutcome, Liveness, Quota, SmallOutcome, TransferState } from "./state-store.ts";
 import { compareWithStored } from "./stored-bytes.ts";
 import type { UploadDigests } from "./upload-digests.ts";
@@ -111,16 +111,18 @@ export class Appender {
     try {
       const abandonedFence = claimed === "claimed" ? null : claimed.abandonedFence;
       let rest = request;
+      let before: HandedBack | null = null;
       if (abandonedFence === null && isSmallFile(upload, request)) {
         const stored = await this.#storeSmall(run, upload, request);
-        if (stored !== null) return stored;
+        if ("transfer" in stored) return stored;
+        before = stored;
         const { onAccepted: _, ...accepted } = request;
         rest = accepted;
       }
       const lease = await this.#leases
         .take(upload, rest, abandonedFence)
         .catch((error: unknown) => this.#comeLate(error, upload, rest));
-      return "transfer" in lease ? lease : await this.#write(run, lease, rest);
+      return "transfer" in lease ? lease : await this.#write(run, lease, rest, before);
     } finally {
       this.active.leave(run);
       run.finish();
@@ -128,17 +130,18 @@ export class Appender {
   }
 
   /**
-   * A whole small file: read first, then stored in one commit, which judges offset and lease. Null where it does not come at once:
-   * what has come is back in the stream, and the body is to be written as any other.
+   * A whole small file: read first, then stored in one commit, which judges offset and lease. Where it does not come at once, what has
+   * come is back in the stream, and the body is to be written as any other.
    */
   async #storeSmall(
     run: RunningWrite,
     upload: UploadRecord,
     request: AppendRequest,
-  ): Promise<Appended | null> {
+  ): Promise<Appended | HandedBack> {
     const body = this.#startSmall(run, request);
     const inTime = await within<Buffer | null>(body.bytes, smallBodyMs, null);
-    if (inTime === null && body.handBack()) return null;
+    const handedBack = inTime === null ? body.handBack() : null;
+    if (handedBack !== null) return handedBack;
     const bytes = this.#checkSmall(inTime ?? (await body.bytes), request);
     if (bytes.byteLength < (request.body.lengthBytes ?? 0)) {
       const kept = await this.#keepPart(upload, request, bytes);
@@ -261,6 +264,7 @@ export class Appender {
       position: 0,
       budget: this.#budget,
       disposable: request.body.disposable === true,
+      before: null,
       onWritten: () => null,
       onPiece: checksums === null ? null : (piece) => checksums.update(piece),
     });
@@ -287,7 +291,12 @@ export class Appender {
     await this.active.close();
   }
 
-  async #write(run: RunningWrite, lease: Lease, request: AppendRequest): Promise<Appended> {
+  async #write(
+    run: RunningWrite,
+    lease: Lease,
+    request: AppendRequest,
+    before: HandedBack | null = null,
+  ): Promise<Appended> {
     const { state, blobs, digests, limits, quota, liveness } = this.#parts;
     const { upload, segment, held } = lease;
     const owner = liveness.processId;
@@ -341,6 +350,7 @@ export class Appender {
       position: segment.blobOffset + segment.length,
       budget: this.#budget,
       disposable: request.body.disposable === true,
+      before,
       onWritten: (written) => {
         if (!atomic) tell(written);
         const atStake = written - (committed - segment.length);

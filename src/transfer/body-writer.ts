@@ -9,6 +9,7 @@ import type { Readable } from "node:stream";
 import type { TransferError } from "../errors.ts";
 import type { BlobWriter } from "./blob-store.ts";
 import { Gather, type GatherBudget } from "./gather.ts";
+import type { HandedBack } from "./small-files.ts";
 
 /** How a body ended. `stopped`: by `stop`, with what had come written. `aborted`: the sender went away. */
 export type BodyEnd = "ended" | "aborted" | "stopped";
@@ -28,6 +29,8 @@ export interface BodyWriterOptions {
   readonly budget: GatherBudget;
   /** After each write that has landed, with `writtenBytes` so far. What it returns is waited for before the next write. */
   readonly onWritten: (writtenBytes: number) => Promise<void> | null;
+  /** What of the body was read once before, and when its last byte came. */
+  readonly before: HandedBack | null;
   /** See `Body.disposable`. */
   readonly disposable: boolean;
   /** Sees each piece in order, for a digest of the body. */
@@ -59,6 +62,7 @@ export class BodyWriter {
 
   constructor(options: BodyWriterOptions) {
     this.#options = options;
+    if (options.before !== null) this.lastByteAt = options.before.lastByteAt;
     this.#skipLeft = options.skipBytes;
     this.done = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -110,7 +114,7 @@ export class BodyWriter {
   readonly #onData = (piece: Uint8Array): void => {
     if (this.#end !== null || this.#failed) return;
     this.receivedBytes += piece.byteLength;
-    this.lastByteAt = performance.now();
+    if (this.receivedBytes > (this.#options.before?.bytes ?? 0)) this.lastByteAt = performance.now();
     if (this.receivedBytes > this.#options.maxBytes) {
       this.#fail(this.#options.overflow());
       return;

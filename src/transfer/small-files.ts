@@ -48,6 +48,12 @@ export function isSmallFile(
 /** A small body that takes longer than this is a write like any other, with a lease that others can see. */
 export const smallBodyMs = 250;
 
+/** What of a body had been read before, and when its last byte came (`performance.now()`): reading it again is no sign of life. */
+export interface HandedBack {
+  readonly bytes: number;
+  readonly lastByteAt: number;
+}
+
 /** Reads a body of at most 16 KiB. Where `stop` or the sender ends it early, `bytes` resolves with what has come: less than announced. */
 export class SmallBody {
   lastByteAt = performance.now();
@@ -79,12 +85,12 @@ export class SmallBody {
     else if (stream.destroyed) this.#finish();
   }
 
-  /** Stops reading, and puts what has come back into the stream for another to read; false where it is too late for that. */
-  handBack(): boolean {
-    if (this.#settled || this.#stream.readableEnded || this.#stream.destroyed) return false;
+  /** Stops reading, and puts what has come back into the stream for another to read; null where it is too late for that. */
+  handBack(): HandedBack | null {
+    if (this.#settled || this.#stream.readableEnded || this.#stream.destroyed) return null;
     this.#finish();
     if (this.#filled > 0) this.#stream.unshift(this.#target.subarray(0, this.#filled));
-    return true;
+    return { bytes: this.#filled, lastByteAt: this.lastByteAt };
   }
 
   stop(): void {

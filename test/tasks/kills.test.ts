@@ -143,6 +143,14 @@ describe("several processes", () => {
     }
   });
 
+  it("whose threads are blocked for longer than others wait for a sign do not take a task from each other for ever", async () => {
+    const { tasks, dataDir, journal } = await openWatcher();
+    await Promise.all([startWorker(dataDir, journal), startWorker(dataDir, journal)]);
+    const { task } = await tasks.start(me, { kind: "blocking", args: { ms: 4_500 } });
+    expect((await ended(tasks, task.taskId)).status).toBe("completed");
+    expect(timesRun(journal, "blocks")).toBeLessThanOrEqual(4);
+  });
+
   it("of which one is stopped past its lease go on without it, and it changes nothing when it comes back", async () => {
     const { tasks, dataDir, journal } = await openWatcher();
     const paused = await startWorker(dataDir, journal);

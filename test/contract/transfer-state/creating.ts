@@ -43,6 +43,7 @@ export function creating(under: () => StateUnderTest): void {
       generation: upload.generation,
       fence: 0,
       leaseOwner: null,
+      leaseRequested: false,
       leaseActive: false,
       createdAt: now,
       updatedAt: now,

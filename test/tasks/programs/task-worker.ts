@@ -81,6 +81,19 @@ tasks.register({
   },
 });
 
+/** A step that keeps its thread to itself for longer than others wait for a sign of life. */
+tasks.register({
+  kind: "blocking",
+  handler: async (args: JsonValue, context) => {
+    const { ms } = args as { ms: number };
+    await context.step("blocks", () => {
+      note("blocks", process.pid);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    });
+    return process.pid;
+  },
+});
+
 process.stdin.resume();
 process.stdin.once("end", () => void store.close().then(() => process.exit(0)));
 say("ready");
