@@ -28,7 +28,8 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: heavy,
-          fileParallelism: false,
+          // Two at a time: each waits for processes of its own most of the time.
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },
