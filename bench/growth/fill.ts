@@ -2,11 +2,11 @@
  * Stores with many records, filled in minutes instead of hours: rows of two real uploads, one complete and one still receiving, are
  * copied with fresh names. Their blobs are not made: none of the operations that are timed reads the bytes of another upload.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { newBlobName, newHandle } from "../../src/transfer/identifiers.ts";
+import { newBlobName, newHandle, newTicket, ticketHash } from "../../src/transfer/identifiers.ts";
 import { sendBodies } from "../client.ts";
 import { createWithHead } from "../http-text.ts";
 import { startServer } from "../processes.ts";
@@ -70,7 +70,7 @@ function copier(database: DatabaseSync, status: "complete" | "receiving") {
   const insertSegment = segment === undefined ? () => {} : inserter(database, "segment", segment);
   return (createdAt: number): string => {
     const handle = newHandle();
-    const secret = randomBytes(30).toString("base64url");
+    const secret = newTicket();
     const isComplete = status === "complete";
     const upload_id = insertUpload({
       id: null,
@@ -79,7 +79,7 @@ function copier(database: DatabaseSync, status: "complete" | "receiving") {
       updated_at: createdAt,
       ...(isComplete && { completed_at: createdAt, sha256: randomBytes(32).toString("hex") }),
     });
-    const hash = createHash("sha256").update(secret).digest("hex");
+    const hash = ticketHash(secret);
     insertTicket({ upload_id, hash, created_at: createdAt });
     insertSegment({ upload_id, blob: newBlobName(handle) });
     return `/files/${secret}`;
