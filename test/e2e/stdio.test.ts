@@ -1,8 +1,10 @@
 /** `longshore stdio`, built, as desktop hosts start it. */
 import { createHash, randomBytes } from "node:crypto";
+import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { describe, expect, test } from "vitest";
 import { useFolder } from "../support/server-process.ts";
 import { type StdioHost, startBareHost, startHost } from "../support/stdio-host.ts";
+import { coreDriver } from "../support/task-drivers.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const folder = useFolder();
@@ -41,6 +43,25 @@ test("a client of 2025-11-25 is offered core tasks with their list", async () =>
   expect(client.getServerCapabilities()).toMatchObject({
     tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
   });
+});
+
+test("a client of 2025-11-25 drives core tasks through the pipe: one that completes, one that fails, one that is cancelled", async () => {
+  const host = await startHost("v1", newDataDir());
+  if (!(host.client instanceof ClientV1)) throw new Error("another client than asked for");
+  const driver = coreDriver(host.client);
+  const { handle, url } = await createUpload(host, 5);
+  await fetch(url, { method: "PUT", body: "hello" });
+  const done = await driver.run("file_checksum", { handle, algorithms: ["sha256"] });
+  expect(done.status).toBe("completed");
+  expect(done.result?.structuredContent).toMatchObject({
+    result: { digests: { sha256: createHash("sha256").update("hello").digest("hex") } },
+  });
+  const failed = await driver.run("file_extract", { handle });
+  expect(failed).toMatchObject({ status: "failed", result: { isError: true } });
+  const large = await createUpload(host, 60_000_000);
+  await fetch(large.url, { method: "PUT", body: new Uint8Array(60_000_000) });
+  const cancelled = await driver.cancel("file_archive", { handles: [large.handle], format: "tar.gz" });
+  expect(cancelled.status).toBe("cancelled");
 });
 
 test("tasks are seen by every host, and those of one that has gone are done by the next", async () => {
