@@ -165,8 +165,14 @@ describe("file_list", () => {
   test("gives pages whose cursors stay valid while files come and go", async () => {
     const { url, engine } = await startMcpServer();
     const client = await connect(clientKinds[0], url);
-    const handles: string[] = [];
-    for (let made = 0; made < 7; made += 1) handles.push(await store(engine, Buffer.from([made])));
+    const made: string[] = [];
+    for (let n = 0; n < 7; n += 1) made.push(await store(engine, Buffer.from([n])));
+    // Oldest first; those of one millisecond have no order but that of their handles.
+    const all: Facts[] = (await facts(client, "file_list", { limit: 30 })).files;
+    const handles = all.map((row) => String(row.handle));
+    expect([...handles].sort()).toEqual([...made].sort());
+    const times = all.map((row) => String(row.createdAt));
+    expect(times).toEqual([...times].sort());
     const first = await facts(client, "file_list", { limit: 3 });
     expect(first.files.map((row: Facts) => row.handle)).toEqual(handles.slice(0, 3));
     expect(first.nextStep).toContain(first.nextCursor);

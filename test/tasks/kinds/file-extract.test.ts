@@ -163,7 +163,8 @@ describeWithProgram("python3", "file_extract of what Python wrote", () => {
     const now = await openTestStore({ dataDir, tasks: { concurrency: 1 } });
     await keepBusy(now);
     registerFileKinds(now.tasks, { transfers: now.transfers, allowImport: [], importRoots: [] });
-    expect((await filenames(now)).length).toBeGreaterThan(20);
+    // The end of the other process may have taken a file that was not whole yet.
+    expect((await filenames(now)).length).toBeGreaterThan(10);
     expect(await now.tasks.cancel(me, taskId)).toMatchObject({ status: "cancelled" });
     await until(async () => ((await filenames(now)).length === 1 ? true : null));
   });
