@@ -27,6 +27,7 @@ const patienceMs = 24 * 3_600_000;
 export function createTaskQuestions(capabilities: () => unknown): TaskQuestions {
   /** Questions that are put to the client now, by any request of the connection. */
   const put = new Set<string>();
+  let hasPinged = false;
   return {
     during(context, call) {
       const mine = new Map<string, AbortController>();
@@ -43,6 +44,9 @@ export function createTaskQuestions(capabilities: () => unknown): TaskQuestions 
             put.add(question.id);
             tried.add(question.id);
             mine.set(question.id, controller);
+            // A connection's first request has the id 0, and clients of the v1 SDK do not notice when that one is taken back.
+            if (!hasPinged) context.mcpReq.send({ method: "ping" }).catch(() => {});
+            hasPinged = true;
             void ask(task.taskId, question, context, call, controller.signal).finally(() => {
               put.delete(question.id);
               mine.delete(question.id);

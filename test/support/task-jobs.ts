@@ -60,6 +60,12 @@ const jobs = [
   job("job_ask", {}, (_args, { needInput }) =>
     answerOf(needInput({ prompt: "Shall it go on?", choices: ["yes", "no"] })),
   ),
+  job("job_halfway", {}, async (_args, { step, progress, needInput }) => {
+    const before = await step("first half", () => "done");
+    await progress("Half is done", 0.5);
+    const asked = await answerOf(needInput({ prompt: "Shall the rest follow?", choices: ["yes", "no"] }));
+    return { before, asked, after: await step("second half", () => "done") };
+  }),
   job("job_form", {}, (_args, { needInput }) => {
     const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
     return answerOf(needInput({ prompt: "Who are you?", schema }));
