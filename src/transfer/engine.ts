@@ -142,6 +142,8 @@ export interface OpenFile {
   readonly transfer: Transfer & { readonly sizeBytes: number; readonly sha256: string };
   /** Bytes from `start` to `end` (exclusive). Destroying it frees what it holds. Errors surface as stream errors. */
   stream(start: number, end: number): Readable;
+  /** The same in one piece, for a short run: all of it is in memory at once. */
+  bytes(start: number, end: number): Promise<Buffer>;
   /**
    * Path on this machine of one file with exactly these bytes, good for an hour at least; waits for the rewriting of a file in many
    * segments. Null where the store has none.

@@ -2,7 +2,7 @@
  * Handles, tickets and blob names: how they are made and recognised. Randomness is from the operating system; tickets are
  * only ever kept as their sha256.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 
 const base32 = "abcdefghijklmnopqrstuvwxyz234567";
 
@@ -80,7 +80,7 @@ export function isTicket(text: string): boolean {
  */
 export function ticketHash(ticket: string): string {
   const time = Buffer.from(ticket.slice(0, 6), "base64url").toString("hex");
-  return time + createHash("sha256").update(ticket).digest("hex");
+  return time + hash("sha256", ticket);
 }
 
 /**

@@ -118,6 +118,10 @@ export interface TicketView {
   readonly now: number;
 }
 
+export interface DownloadView extends TicketView {
+  readonly segments: readonly SegmentRecord[];
+}
+
 export interface BeginWrite {
   readonly handle: string;
   readonly generation: number;
@@ -247,6 +251,8 @@ export interface TransferState {
   concatenate(input: Concatenation): Promise<ConcatenateOutcome>;
   /** One read; null where no such ticket is known. Expiry and generation are the caller's to judge. */
   findByTicket(hash: string): Promise<TicketView | null>;
+  /** One read: `findByTicket` and, where the upload is complete, its `segments` (else none). */
+  findDownload(hash: string): Promise<DownloadView | null>;
   /** One read. */
   findUpload(handle: string): Promise<{ upload: UploadRecord; now: number } | null>;
   /** Uploads of the principal, `concat` partials left out, in the order (createdAt, handle). */

@@ -121,6 +121,28 @@ export function streamStored(
   });
 }
 
+/** The bytes from `start` to `end` (exclusive) in one piece. */
+export async function readStored(
+  blobs: BlobStore,
+  segments: readonly SegmentRecord[],
+  start: number,
+  end: number,
+  lookAgain: (() => Promise<readonly SegmentRecord[]>) | null = null,
+): Promise<Buffer> {
+  const bytes = new StoredBytes(blobs, segments, lookAgain);
+  const all = Buffer.allocUnsafeSlow(end - start);
+  try {
+    for (let filled = 0; filled < all.byteLength; ) {
+      const got = await bytes.read(filled === 0 ? all : all.subarray(filled), start + filled);
+      if (got === 0) throw new TransferError("storage_unavailable", "Stored bytes are missing.");
+      filled += got;
+    }
+    return all;
+  } finally {
+    await bytes.close();
+  }
+}
+
 /** Compares a body that starts at 0 with what is stored, piece by piece; throws `checksum_mismatch` (409) at the first other byte. */
 export function compareWithStored(
   blobs: BlobStore,

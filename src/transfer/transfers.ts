@@ -7,7 +7,7 @@ import type { Log } from "../log.ts";
 import { Appender } from "./appender.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { Care, type Recovery } from "./care.ts";
-import { Completion, maxSegments } from "./completion.ts";
+import { Completion } from "./completion.ts";
 import { concatenateUploads } from "./concatenation.ts";
 import { Contention } from "./contention.ts";
 import { CreatedButFailed } from "./created-but-failed.ts";
@@ -28,8 +28,9 @@ import type {
   VerifyReport,
 } from "./engine.ts";
 import { isHandle, isTicket, newBlobName, newHandle, newTicket, ticketHash } from "./identifiers.ts";
-import type { TicketKind, TransferStatus, UploadRecord } from "./records.ts";
-import { isSmallFile, isSmallName, withSmallFiles } from "./small-files.ts";
+import { openFile } from "./open-file.ts";
+import type { SegmentRecord, TicketKind, TransferStatus, UploadRecord } from "./records.ts";
+import { isSmallFile, withSmallFiles } from "./small-files.ts";
 import type {
   ChangeFeed,
   CreateOutcome,
@@ -37,10 +38,10 @@ import type {
   NewTicket,
   Quota,
   SmallOutcome,
+  TicketView,
   TransferState,
 } from "./state-store.ts";
 import { StatusWaiters } from "./status-waiters.ts";
-import { streamStored } from "./stored-bytes.ts";
 import { UploadDigests } from "./upload-digests.ts";
 import { verifyStored } from "./verify-stored.ts";
 import {
@@ -327,11 +328,12 @@ class Transfers implements TransferEngine {
   }
 
   async openOwn(principal: string, handle: string): Promise<OpenFile> {
-    return this.#open(await this.#own(principal, handle));
+    return this.#open(await this.#own(principal, handle), await this.#parts.state.segments(handle));
   }
 
   async openDownload(ticket: string): Promise<OpenFile> {
-    return this.#open(await this.#byTicket(ticket, "download"));
+    const view = isTicket(ticket) ? await this.#parts.state.findDownload(ticketHash(ticket)) : null;
+    return this.#open(this.#judge(view, "download"), view?.segments ?? []);
   }
 
   async mintDownload(principal: string, handle: string, ttlMs: number | null) {
@@ -509,34 +511,12 @@ class Transfers implements TransferEngine {
     throw locked(current);
   }
 
-  async #open({ upload, now }: Found): Promise<OpenFile> {
-    const { sizeBytes, sha256 } = this.#requireComplete(upload, now);
-    const segments = await this.#parts.state.segments(upload.handle);
-    if (segments.length > maxSegments) void this.#completion.compact(upload);
-    return {
-      transfer: { ...toTransfer(upload, now), sizeBytes, sha256 },
-      stream: (start, end) =>
-        streamStored(this.#parts.blobs, segments, start, end, () =>
-          this.#parts.state.segments(upload.handle),
-        ),
-      path: () => this.#path(upload),
-    };
-  }
-
-  async #path(upload: UploadRecord): Promise<string | null> {
-    const { blobs, state } = this.#parts;
-    if (upload.offset === 0) return this.#completion.emptyFile(upload);
-    // A rewriting that runs already may be one that leaves a few segments alone, so a second round may be needed.
-    for (let round = 0; round < 3; round += 1) {
-      const [only, ...more] = await state.segments(upload.handle);
-      if (only === undefined) throw unknownHandle();
-      const small = isSmallName(only.blob);
-      if (more.length === 0 && only.blobOffset === 0 && !small) return blobs.path(only.blob);
-      await this.#completion.compact(upload, small ? 0 : 1);
-    }
-    throw new TransferError("storage_unavailable", "The file could not be brought into one piece.", {
-      retryAfterSeconds: 30,
-    });
+  #open(found: Found, segments: readonly SegmentRecord[]): OpenFile {
+    const { sizeBytes, sha256 } = this.#requireComplete(found.upload, found.now);
+    return openFile(
+      { ...this.#parts, completion: this.#completion },
+      { ...found, sizeBytes, sha256, segments },
+    );
   }
 
   #requireComplete(upload: UploadRecord, now: number): { sizeBytes: number; sha256: string } {
@@ -565,6 +545,11 @@ class Transfers implements TransferEngine {
 
   async #byTicket(ticket: string, kind: TicketKind, options: { evenExpired?: boolean } = {}): Promise<Found> {
     const view = isTicket(ticket) ? await this.#parts.state.findByTicket(ticketHash(ticket)) : null;
+    return this.#judge(view, kind, options);
+  }
+
+  /** What the ticket opens, at this moment. */
+  #judge(view: TicketView | null, kind: TicketKind, options: { evenExpired?: boolean } = {}): Found {
     if (view === null || view.ticket.kind !== kind || view.ticket.generation !== view.upload.generation)
       throw unknownHandle();
     const { upload, now } = view;

@@ -32,6 +32,8 @@ export interface Answer {
   readonly body?: string;
   /** A long body, opened only when it is really sent; its length is in `Content-Length`. */
   readonly content?: () => Readable;
+  /** The same for one that is short enough to be held in memory whole. */
+  readonly bytes?: () => Promise<Uint8Array>;
 }
 
 /** The raw pair where the request came through a Node server; null through `app.request()` or on another runtime. */

@@ -57,15 +57,13 @@ async function pump(
   outgoing: ServerResponse,
   onFault: (fault: unknown) => void,
 ): Promise<void> {
-  const stopWatching = cutStalled(outgoing);
+  cutStalled(outgoing);
   try {
     await pipeline(content, outgoing, { end: false });
   } catch (error) {
     if (!isReaderGone(error)) onFault(error);
     // Too late for a status: a cut connection is how the reader learns that the body is not whole.
     outgoing.destroy();
-  } finally {
-    stopWatching();
   }
 }
 
@@ -74,7 +72,8 @@ function isReaderGone(error: unknown): boolean {
   return code === "ERR_STREAM_PREMATURE_CLOSE" || code === "ECONNRESET" || code === "EPIPE";
 }
 
-function cutStalled(outgoing: ServerResponse): () => void {
+/** Cuts the connection of a reader that takes nothing of this answer for a long time. */
+export function cutStalled(outgoing: ServerResponse): void {
   let seenBytes = -1;
   let seenAt = performance.now();
   const timer = setInterval(() => {
@@ -85,5 +84,5 @@ function cutStalled(outgoing: ServerResponse): () => void {
     } else if (performance.now() - seenAt >= stalledReaderMs) outgoing.destroy();
   }, 15_000);
   timer.unref();
-  return () => clearInterval(timer);
+  outgoing.once("close", () => clearInterval(timer));
 }

@@ -6,7 +6,7 @@ import type { Context } from "hono";
 import type { StatusCode } from "hono/utils/http-status";
 import { type TransferError, toErrorHeaders, toProblem } from "../errors.ts";
 import type { Answer, Exchange } from "./exchange.ts";
-import { rawBody } from "./raw-body.ts";
+import { cutStalled, rawBody } from "./raw-body.ts";
 import { discardRest, restOfBody } from "./request-body.ts";
 
 /** Statuses that promise an end of the trouble: the caller is always told when to come back. */
@@ -39,13 +39,16 @@ export async function render(
   onFault: (fault: unknown) => void,
 ): Promise<Response> {
   const { node, request } = exchange;
-  const { status, content, body } = answer;
+  const { status, content, bytes, body } = answer;
   const closes = node?.incoming.httpVersionMajor === 1 && restOfBody(exchange) === "close";
   const headers: Record<string, string> = { ...answer.headers, ...(closes && { Connection: "close" }) };
-  // By the context, so that what middleware in front has set on it goes along.
-  const respond = (payload: string | ReadableStream<Uint8Array> | null): Response =>
-    c.newResponse(payload, status as StatusCode, headers);
+  const respond = (payload: Payload): Response => responseOf(c, payload, status, headers);
   if (request.method === "HEAD") return respond(null);
+  if (bytes !== undefined) {
+    const all = await bytes();
+    if (node !== null) cutStalled(node.outgoing);
+    return respond(all);
+  }
   if (content !== undefined) {
     const bytes = content();
     await firstPiece(bytes);
@@ -64,6 +67,21 @@ export async function render(
   // Said outright, or Node frames nothing as a body in chunks.
   if (body === undefined && status !== 204 && status !== 304) headers["Content-Length"] = "0";
   return respond(body ?? null);
+}
+
+type Payload = string | Uint8Array | ReadableStream<Uint8Array> | null;
+
+/**
+ * Header fields that middleware in front has set on the context go along. Where there are none, a record of fields is passed on as
+ * it is: making a `Headers` of it, and a record of that again, costs more than all else here.
+ */
+function responseOf(c: Context, payload: Payload, status: number, headers: Record<string, string>): Response {
+  // The web types know of no bytes that are shared between threads, and these are not.
+  const body = payload as string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
+  const before = c.newResponse(null).headers;
+  return before.keys().next().done === true
+    ? new Response(body, { status, headers })
+    : c.newResponse(body, status as StatusCode, headers);
 }
 
 /**

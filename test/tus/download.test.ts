@@ -1,6 +1,7 @@
 import { Agent, get, type IncomingMessage } from "node:http";
 import { parse as parseDisposition } from "content-disposition";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { TransferError } from "../../src/errors.ts";
 import { type FilesServer, RawConnection, startFilesServer } from "../support/http-server.ts";
 import {
   base64,
@@ -322,6 +323,34 @@ describe("the stream of a download", () => {
     // The file stays deletable and readable; nothing of the broken request is in the log.
     expect((await ask(url.href, { Range: "bytes=-1" })).status).toBe(206);
     expect(server.logged.filter(({ level }) => level !== "info")).toEqual([]);
+  });
+
+  test("that is short and cannot be read is an error with its status, and nothing of the file", async () => {
+    const faulty = await startFilesServer({
+      wrapEngine: (engine) =>
+        new Proxy(engine, {
+          get(target, name) {
+            if (name === "openDownload") {
+              return async (ticket: string) => ({
+                ...(await engine.openDownload(ticket)),
+                bytes: () => Promise.reject(new TransferError("storage_unavailable", "The disk went away.")),
+              });
+            }
+            const value: unknown = Reflect.get(target, name, target);
+            return typeof value === "function" ? value.bind(target) : value;
+          },
+        }),
+    });
+    try {
+      const handle = await stored(faulty.url, big);
+      const { ticket } = await faulty.engine.mintDownload("local", handle, null);
+      const response = await ask(faulty.links.download(ticket, null), { Range: "bytes=5-9" });
+      expect(response.status).toBe(503);
+      expect(response.headers.get("content-range")).toBeNull();
+      expect(await problemOf(response)).toMatchObject({ code: "storage_unavailable", retryable: true });
+    } finally {
+      await faulty.close();
+    }
   });
 
   test("that breaks inside cuts the connection, so that nobody takes the part for the whole", async () => {

@@ -75,6 +75,19 @@ describe("mounted in somebody's own app, under a path, behind their middleware",
       expect(response.headers.get("content-encoding")).toBeNull();
       expect(sha256(new Uint8Array(await response.arrayBuffer()))).toBe(sha256(bytes));
     }
+    const part = await fetch(server.links.download(ticket, "a.txt"), {
+      headers: { "Accept-Encoding": "gzip", Range: "bytes=1000-65000" },
+    });
+    expect(part.status).toBe(206);
+    expect(fieldsOf(part)).toMatchObject({
+      "x-before": "1",
+      "x-after": "2",
+      "x-frame-options": "SAMEORIGIN",
+      "content-range": "bytes 1000-65000/3000000",
+      "content-length": "64001",
+    });
+    expect(part.headers.get("content-encoding")).toBeNull();
+    expect(sha256(new Uint8Array(await part.arrayBuffer()))).toBe(sha256(bytes.subarray(1000, 65_001)));
     expect(seen).toContain(200);
     expect(await (await fetch(new URL("/", server.url))).text()).toBe("home");
   });

@@ -68,14 +68,14 @@ encoding text (the default) gives UTF-8 and never splits a character; a file tha
 });
 
 async function readBase64(file: OpenFile, offset: number, length: number): Promise<Window> {
-  const bytes = await readBytes(file, offset, Math.min(offset + length, file.transfer.sizeBytes));
+  const bytes = await file.bytes(offset, Math.min(offset + length, file.transfer.sizeBytes));
   return { data: bytes.toString("base64"), bytes: bytes.length };
 }
 
 async function readText(file: OpenFile, offset: number, length: number): Promise<Window> {
   const { handle, sizeBytes } = file.transfer;
   const from = Math.max(0, offset - marginBytes);
-  const bytes = await readBytes(file, from, Math.min(offset + length + marginBytes, sizeBytes));
+  const bytes = await file.bytes(from, Math.min(offset + length + marginBytes, sizeBytes));
   const window = textWindow(bytes, offset - from, length);
   if (window.kind === "text") return { data: window.text, bytes: window.bytes };
   if (window.kind === "inside") {
@@ -95,11 +95,4 @@ async function readText(file: OpenFile, offset: number, length: number): Promise
     recoveryHint: "Call file_read again with encoding base64.",
     repair: { tool: "file_read", arguments: { handle, offset, length, encoding: "base64" } },
   });
-}
-
-async function readBytes(file: OpenFile, start: number, end: number): Promise<Buffer> {
-  if (start === end) return Buffer.alloc(0);
-  const pieces: Buffer[] = [];
-  for await (const piece of file.stream(start, end)) pieces.push(piece);
-  return Buffer.concat(pieces);
 }

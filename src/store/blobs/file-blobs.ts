@@ -12,6 +12,7 @@ import { promisify } from "node:util";
 import { TransferError } from "../../errors.ts";
 import type { BlobReader, BlobStat, BlobStore, BlobWriter } from "../../transfer/blob-store.ts";
 import { isBlobName } from "../../transfer/identifiers.ts";
+import { KeptFiles, type ReadableFile } from "./kept-files.ts";
 
 const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
@@ -185,28 +186,29 @@ function without(pieces: readonly Uint8Array[], bytes: number): Uint8Array[] {
 }
 
 class FileReader implements BlobReader {
-  readonly #fd: number;
+  readonly #file: ReadableFile;
 
-  constructor(fd: number) {
-    this.#fd = fd;
+  constructor(file: ReadableFile) {
+    this.#file = file;
   }
 
   read(target: Uint8Array, position: number): Promise<number> {
     return new Promise((resolve, reject) => {
-      fs.read(this.#fd, target, 0, target.byteLength, position, (error, bytes) =>
+      fs.read(this.#file.fd, target, 0, target.byteLength, position, (error, bytes) =>
         error ? reject(diskError(error)) : resolve(bytes),
       );
     });
   }
 
   close(): Promise<void> {
-    return guarded(closeFile(this.#fd));
+    return guarded(this.#file.close());
   }
 }
 
 export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
   const root = path.resolve(dir);
   const folders = new Map<string, FolderSync>();
+  const kept = new KeptFiles();
   try {
     for (const shard of shards) {
       fs.mkdirSync(path.join(root, shard), { recursive: true, mode: 0o700 });
@@ -234,7 +236,7 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
       return new FileWriter(fd, fsync === "always" ? folder : null, failures);
     },
     async open(name) {
-      return new FileReader(await guarded(openFile(locate(name).file, "r")));
+      return new FileReader(await guarded(kept.open(locate(name).file)));
     },
     async stat(name): Promise<BlobStat | null> {
       try {
@@ -247,11 +249,13 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
     },
     path: (name) => locate(name).file,
     async remove(name) {
+      const { file } = locate(name);
       try {
-        await unlink(locate(name).file);
+        await unlink(file);
       } catch (cause) {
         if (!isMissing(cause)) throw diskError(cause);
       }
+      await guarded(kept.forget(file));
     },
     async *list() {
       let batch: { name: string; modifiedAt: Date }[] = [];
@@ -269,6 +273,7 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
       if (batch.length > 0) yield batch;
     },
     async close() {
+      await kept.close();
       await Promise.all([...folders.values()].map((folder) => folder.close()));
     },
     async freeBytes() {

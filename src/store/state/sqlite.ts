@@ -32,6 +32,7 @@ const transferMethods: Readonly<Record<keyof TransferState, true>> = {
   createUpload: true,
   concatenate: true,
   findByTicket: true,
+  findDownload: true,
   findUpload: true,
   listUploads: true,
   completeUploads: true,

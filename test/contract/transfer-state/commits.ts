@@ -180,6 +180,27 @@ export function commits(under: () => StateUnderTest): void {
     expect(upload.offset).toBe(600);
   });
 
+  it("a download finds record and segments in one question, segments only of what is complete", async () => {
+    const { state } = under();
+    const complete = await finished(state, "complete");
+    const receiving = await written(state, await created(state), 10);
+    const segmentsFor = async (handle: string) => {
+      const ticket = newTicket({ kind: "download" });
+      await state.addTicket(handle, null, ticket);
+      const view = await state.findDownload(ticket.hash);
+      expect(view).toEqual({
+        ...(await state.findByTicket(ticket.hash)),
+        now: view?.now,
+        segments: view?.segments,
+      });
+      return view?.segments;
+    };
+    expect(await segmentsFor(complete.handle)).toEqual(await state.segments(complete.handle));
+    expect(await state.segments(complete.handle)).toHaveLength(1);
+    expect(await segmentsFor(receiving.handle)).toEqual([]);
+    expect(await state.findDownload("0".repeat(72))).toBeNull();
+  });
+
   it("a verdict ends a verification of its generation, once", async () => {
     const { state } = under();
     const upload = await finished(state, "verifying");

@@ -93,6 +93,7 @@ function everyOperation(): void {
   const done = call("beginWrite", beginOf(again.upload));
   if (done.kind !== "ok") throw new Error(done.kind);
   call("commitWrite", commitOf(done, 20, { status: "complete", sha256: "f" }));
+  call("findDownload", input.ticket.hash);
   const blob = newBlob();
   call("announceBlob", blob);
   call("replaceSegments", upload.handle, again.upload.generation, { blob, length: 20 });

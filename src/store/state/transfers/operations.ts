@@ -12,7 +12,7 @@ import { expire, removeUpload } from "./removal.ts";
 import { segments } from "./segments.ts";
 import { smallFile, storeSmall } from "./small-files.ts";
 import { addTicket, removeStaleTickets } from "./tickets.ts";
-import { createUpload, findByTicket, findUpload } from "./uploads.ts";
+import { createUpload, findByTicket, findDownload, findUpload } from "./uploads.ts";
 import { usage } from "./usage.ts";
 import { claimVerifications, settle, startOver } from "./verification.ts";
 import { beginWrite, commitWrite, releaseWrite } from "./writing.ts";
@@ -21,6 +21,7 @@ export const transferOperations: OperationsOf<TransferState> = {
   createUpload: { mode: "write", run: createUpload },
   concatenate: { mode: "write", run: concatenate },
   findByTicket: { mode: "read", run: findByTicket },
+  findDownload: { mode: "snapshot", run: findDownload },
   findUpload: { mode: "read", run: findUpload },
   listUploads: { mode: "snapshot", run: listUploads },
   completeUploads: { mode: "read", run: completeUploads },

@@ -1,9 +1,9 @@
 /** Making and finding uploads. */
 import type { UploadRecord } from "../../../transfer/records.ts";
-import type { CreateOutcome, NewUpload, TicketView } from "../../../transfer/state-store.ts";
+import type { CreateOutcome, DownloadView, NewUpload, TicketView } from "../../../transfer/state-store.ts";
 import { first, type Op, type OpContext, prepared, run } from "../operation.ts";
 import { expiryFrom, isDue, toSegment, toTicket, toUpload, type UploadRow } from "../schema.ts";
-import { appendSegment } from "./segments.ts";
+import { appendSegment, segments } from "./segments.ts";
 import { issueTicket } from "./tickets.ts";
 import { uploadByHandle } from "./upload-row.ts";
 import { addUsage, checkQuota } from "./usage.ts";
@@ -156,6 +156,13 @@ export function* findByTicket(context: OpContext, hash: string): Op<TicketView |
     expires_at: row.ticket_expires_at,
   });
   return { ticket, upload: toUpload(row), now: context.now };
+}
+
+export function* findDownload(context: OpContext, hash: string): Op<DownloadView | null> {
+  const view = yield* findByTicket(context, hash);
+  if (view === null) return null;
+  const { handle, status } = view.upload;
+  return { ...view, segments: status === "complete" ? yield* segments(context, handle) : [] };
 }
 
 export function* findUpload(
