@@ -128,18 +128,32 @@ async function demo(): Promise<void> {
   await Promise.all([worker.kill(), model.close()]);
   say(
     `The server was killed with SIGKILL in the middle of the task (pid ${worker.pid})`,
-    `progress before the kill: ${progressOf(before)}`,
+    `task ${taskId}, status ${before.status}, progress before the kill: ${progressOf(before)}`,
   );
 
   const againAt = performance.now();
   server = await startServer(dataDir, port);
   model = await connectModel(server.mcpUrl);
   const archived = await untilDone(model, taskId);
-  hold("the task was completed by the next server", archived.status === "completed");
-  const archive = archived.result as { handle: string; size: number };
+  hold(
+    "the same task was completed by the next server",
+    archived.taskId === taskId && archived.status === "completed",
+  );
   say(
     `Started the server again: pid ${server.pid}; it took the task up and finished it after ${seconds(againAt)}`,
-    `the archive is ${archive.handle}, ${archive.size.toLocaleString("en-US")} bytes`,
+    `task ${archived.taskId}, status ${archived.status}`,
+  );
+
+  const archive = archived.result as { handle: string; size: number; sha256: string };
+  const { url } = await model.call("file_download", { handle: archive.handle });
+  const fetched = await digestOf((await fetch(String(url))).body ?? new ReadableStream<Uint8Array>());
+  hold(
+    "the bytes of the archive are those that the task told",
+    fetched.sha256 === archive.sha256 && fetched.sizeBytes === archive.size,
+  );
+  say(
+    "The archive was fetched",
+    `${archive.handle}, ${fetched.sizeBytes.toLocaleString("en-US")} bytes, sha256 ${fetched.sha256}: agrees`,
   );
 
   const extracting = await model.call("file_extract", { handle: archive.handle });
