@@ -17,7 +17,7 @@ import { inputId, isStepName, nameFrom, stepKey } from "./identifiers.ts";
 import { jsonText, NotJson, parsedJson } from "./json-value.ts";
 import type { StepKind, StepRecord } from "./records.ts";
 import type { Run } from "./run.ts";
-import type { EnterOutcome } from "./state-store.ts";
+import type { AskQuestion, EnterOutcome } from "./state-store.ts";
 
 const maxSteps = 50_000;
 const maxAttempts = 1_000;
@@ -245,12 +245,20 @@ async function ask(run: Run, question: NeedInput, name: string): Promise<JsonVal
       schema,
       maxSteps,
     };
-    const outcome = await run.active(() => run.durably(() => run.parts.state.askQuestion(asked)));
+    const outcome = await run.active(() => run.durably(() => askWithProgress(run, asked)));
     const { step } = entered(run, name, "input", outcome);
     if (step.state === "done") run.waits.settle(name, step.result ?? "null");
     else run.parts.onChanged(run.taskId);
   }
   return answered(run, await run.awaited(waiting));
+}
+
+/** Who reads the question sees the progress that led to it, even where the process is killed next. */
+async function askWithProgress(run: Run, asked: Omit<AskQuestion, "progress">): Promise<EnterOutcome> {
+  const progress = run.progress.newest;
+  const outcome = await run.parts.state.askQuestion({ ...asked, progress });
+  run.progress.noteWritten(progress);
+  return outcome;
 }
 
 function askable(run: Run, { prompt, choices, schema }: NeedInput) {

@@ -10,6 +10,7 @@ export class ProgressWriter {
   readonly #lease: Lease;
   readonly #onWritten: () => void;
   #fraction: number | null;
+  #newest: TaskProgress | null = null;
   #waiting: TaskProgress | null = null;
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> | null = null;
@@ -31,7 +32,8 @@ export class ProgressWriter {
     if (fraction !== undefined && Number.isFinite(fraction)) {
       this.#fraction = Math.max(this.#fraction ?? 0, Math.min(1, fraction));
     }
-    this.#waiting = { message: String(message).slice(0, maxMessageLength), fraction: this.#fraction };
+    this.#newest = { message: String(message).slice(0, maxMessageLength), fraction: this.#fraction };
+    this.#waiting = this.#newest;
     if (this.#timer !== null || this.#writing !== null) return;
     const wait = this.#wroteAt + gapMs - performance.now();
     if (wait <= 0) this.#begin();
@@ -41,6 +43,16 @@ export class ProgressWriter {
         this.#begin();
       }, wait).unref();
     }
+  }
+
+  /** The last report, whether it is written or not; null before the first. For what is recorded together with it. */
+  get newest(): TaskProgress | null {
+    return this.#newest;
+  }
+
+  /** It was recorded together with something else. */
+  noteWritten(progress: TaskProgress | null): void {
+    if (this.#waiting === progress) this.#waiting = null;
   }
 
   /** Writes what waits, now. Never rejects: what is not written was only progress. */

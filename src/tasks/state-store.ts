@@ -14,7 +14,7 @@
  * - Faults reject as those of the transfers' state do.
  * - Every method but `sweep` costs the same however many records there are.
  */
-import type { TaskStatus } from "./engine.ts";
+import type { TaskProgress, TaskStatus } from "./engine.ts";
 import type { StepKind, StepRecord, TaskRecord } from "./records.ts";
 
 export interface Lease {
@@ -142,6 +142,8 @@ export interface AskQuestion extends Lease {
   readonly prompt: string;
   readonly choices: readonly string[] | null;
   readonly schema: string | null;
+  /** Shown from then on; null leaves what is shown. */
+  readonly progress: TaskProgress | null;
   readonly maxSteps: number;
 }
 

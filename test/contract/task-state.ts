@@ -3,7 +3,7 @@
  * open an empty store twice.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Lease, NewTask, TaskState } from "../../src/tasks/state-store.ts";
+import type { AskQuestion, Lease, NewTask, TaskState } from "../../src/tasks/state-store.ts";
 
 export interface TaskStateUnderTest {
   readonly state: TaskState;
@@ -84,7 +84,7 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
       return found.task;
     };
 
-    const ask = (lease: Lease, question: string) =>
+    const ask = (lease: Lease, question: string, progress: AskQuestion["progress"] = null) =>
       under().state.askQuestion({
         ...lease,
         name: question,
@@ -92,6 +92,7 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         prompt: `${question}?`,
         choices: ["yes", "no"],
         schema: null,
+        progress,
         maxSteps,
       });
     const enter = (
@@ -455,6 +456,17 @@ export function taskStateContract(name: string, open: () => Promise<TaskStateUnd
         await state.answerTask({ taskId: lease.taskId, inputId: "input_a", answer: "2" });
         expect(await find(lease.taskId)).toMatchObject({ status: "working", questions: [] });
         expect(await ask(lease, "z")).toMatchObject({ step: { state: "done", result: "1" } });
+      });
+
+      it("brings the progress that led to it along, and without any leaves what is shown", async () => {
+        const lease = await held();
+        await ask(lease, "a", { message: "half", fraction: 0.5 });
+        expect(await find(lease.taskId)).toMatchObject({
+          status: "input_required",
+          progress: { message: "half", fraction: 0.5 },
+        });
+        await ask(lease, "b");
+        expect(await find(lease.taskId)).toMatchObject({ progress: { message: "half", fraction: 0.5 } });
       });
 
       it("takes one answer: the same again is none too many, another is too late, as is any after the end", async () => {

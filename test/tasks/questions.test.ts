@@ -28,6 +28,31 @@ describe("a question", () => {
     });
   });
 
+  it("is seen with the progress reported just before it, however short the time between two reports", async () => {
+    const { tasks } = shared();
+    const taskId = await begin(shared(), async (c) => {
+      await c.progress("one", 0.2);
+      await c.progress("two", 0.4);
+      const first = await c.needInput({ prompt: "first?" });
+      await c.progress("three", 0.6);
+      return [first, await c.needInput({ prompt: "second?" })];
+    });
+    expect(await asking(tasks, taskId)).toMatchObject({
+      inputRequests: [{ prompt: "first?" }],
+      progress: { message: "two", fraction: 0.4 },
+    });
+    await tasks.respond(me, taskId, null, accept("1"));
+    expect(await asking(tasks, taskId)).toMatchObject({
+      inputRequests: [{ prompt: "second?" }],
+      progress: { message: "three", fraction: 0.6 },
+    });
+    await tasks.respond(me, taskId, null, accept("2"));
+    expect(await ended(tasks, taskId)).toMatchObject({
+      result: ["1", "2"],
+      progress: { message: "three", fraction: 0.6 },
+    });
+  });
+
   it("takes exactly one of its choices, and an answer that is none is refused and says what fits", async () => {
     const { tasks } = shared();
     const taskId = await begin(shared(), (c) => c.needInput({ prompt: "?", choices: ["yes", "no"] }));

@@ -79,6 +79,7 @@ function everyOperation(): void {
     prompt: "?",
     choices: ["a"],
     schema: null,
+    progress: { message: "m", fraction: 0.5 },
     maxSteps: 10,
   };
   call("askQuestion", question);

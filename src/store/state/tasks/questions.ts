@@ -7,7 +7,7 @@ import type {
   Lease,
 } from "../../../tasks/state-store.ts";
 import { first, type Op, type OpContext, oneOff, prepared, rows, run } from "../operation.ts";
-import { addStep, newStep, stepByName } from "./steps.ts";
+import { addStep, newStep, setProgress, stepByName } from "./steps.ts";
 import { toStep } from "./tables.ts";
 import { currentRecord, holds, recordOf, taskById } from "./task-row.ts";
 
@@ -64,7 +64,8 @@ export function* askQuestion(context: OpContext, input: AskQuestion): Op<EnterOu
   if (task.steps >= input.maxSteps) return { kind: "too_many" };
   const step = yield* addStep(context, newStep({ ...input, kind: "input" }, null));
   const choices = input.choices === null ? null : JSON.stringify(input.choices);
-  const { inputId, prompt, schema } = input;
+  const { inputId, prompt, schema, progress } = input;
+  if (progress !== null) yield* setProgress(context, input, progress.message, progress.fraction);
   // Steps are counted and never removed, so their number orders the questions.
   yield* run(
     insertQuestion(context, { taskId, inputId, seq: task.steps, name, prompt, choices, schema, now }),
