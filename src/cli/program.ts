@@ -18,10 +18,12 @@ const usageStatus = 2;
 /** Never rejects. */
 export async function run(args: readonly string[]): Promise<number> {
   let status = 0;
+  const json = asksForJson(args);
   const program = new Command("longshore")
     .description("Moves large files for MCP servers: the model holds handles, the bytes go over HTTP.")
     .version(packageVersion())
-    .exitOverride();
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => (json ? undefined : write(text)) });
   // A command is loaded when it runs: help and faults need not wait for a server's modules.
   const add = (name: string, description: string, concern: Concern, load: () => Promise<Run>): void => {
     const flags = program
@@ -62,17 +64,38 @@ export async function run(args: readonly string[]): Promise<number> {
   if (first !== undefined && !first.startsWith("-") && !names.includes(first)) {
     const nearest = nearestName(first, names);
     const hint = nearest === null ? `Commands: ${names.join(", ")}.` : `Did you mean ${nearest}?`;
-    complain(`error: unknown command '${first}'. ${hint}`);
+    const text = `error: unknown command '${first}'. ${hint}`;
+    if (json) print(JSON.stringify(misuse(text)));
+    else complain(text);
     return usageStatus;
   }
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (thrown) {
-    // Help and version are thrown too, with status 0; the rest has been told on stderr by then.
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : usageStatus;
-    throw thrown;
+    if (!(thrown instanceof CommanderError)) throw thrown;
+    // Help and version are thrown too, with status 0. Without --json, the rest has been told on stderr by then.
+    if (thrown.exitCode === 0) return 0;
+    // `help` for a command that there is not has shown all of them.
+    if (json && thrown.code !== "commander.help") print(JSON.stringify(misuse(thrown.message)));
+    return usageStatus;
   }
   return status;
+}
+
+/** Asked of the words as they stand: where they are wrong, no command has read them. */
+function asksForJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return args.slice(0, end === -1 ? args.length : end).includes("--json");
+}
+
+/** What is said of a wrong command line, in the form of a failed tool call. */
+function misuse(text: string): object {
+  const message = text.replace(/^error: /, "").replaceAll("\n", " ");
+  return toEnvelope(
+    new TransferError("invalid_param", message, {
+      recoveryHint: "'longshore help COMMAND' tells the arguments of a command.",
+    }),
+  );
 }
 
 async function runCommand(
@@ -80,7 +103,6 @@ async function runCommand(
   given: Readonly<Record<string, unknown>>,
 ): Promise<number> {
   const json = given.json === true;
-  const print = (line: string): void => void process.stdout.write(`${line}\n`);
   try {
     const { config, warnings } = loadConfig({
       flags: settingFlagsOf(given),
@@ -121,6 +143,10 @@ function textOf(thrown: unknown): string {
     return `${thrown.message}${cause instanceof Error ? ` (${cause.message})` : ""}`;
   }
   return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 function complain(text: string): void {

@@ -1,4 +1,7 @@
-/** `longshore put FILE [URL]`: sends a file, from where an earlier try has ended, and compares the digests. */
+/**
+ * `longshore put FILE [URL]`: sends a file and compares the digests. To the URL of an upload it goes on from where an earlier try has ended;
+ * to a server it is a new upload, since nothing is kept here.
+ */
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { createUpload, uploadFile } from "../client/index.ts";

@@ -38,7 +38,7 @@ export function addRemoteCommands(program: Command, ended: (status: number) => v
   runs(
     add(
       "put <file> [url]",
-      "send a file, resuming where an earlier try ended; URL is an upload URL or a server's",
+      "send a file; URL is a server's, for a new upload, or that of an upload: the one that an interrupted put prints goes on from there",
     ),
     async () => (await import("./put.ts")).put,
     ([file = "", url]) => ({ file, url }),

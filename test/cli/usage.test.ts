@@ -41,6 +41,38 @@ describe("longshore", () => {
     expect([status, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(hint);
   });
+
+  test.each([
+    [["srve", "--json"], "unknown command 'srve'. Did you mean serve?"],
+    [["serve", "--json", "--prot", "1"], "unknown option '--prot' (Did you mean --port?)"],
+    [["sweep", "extra", "--json"], /^too many arguments for 'sweep'/],
+    [["--json", "--port"], /^option '--port <number>' argument missing$/],
+    [["put", "--json"], "missing required argument 'file'"],
+  ])("%j ends with 2 and one line of JSON, as every failure does with --json", async (args, message) => {
+    const { status, stdout, stderr } = await run(args);
+    expect([status, stderr]).toEqual([2, ""]);
+    expect(stdout).toMatch(/^\{.*\}\n$/);
+    expect(JSON.parse(stdout)).toEqual({
+      status: "failed",
+      error: {
+        code: "invalid_param",
+        message: typeof message === "string" ? message : expect.stringMatching(message),
+        retryable: expect.any(Boolean),
+        recoveryHint: expect.stringContaining("longshore help"),
+      },
+    });
+  });
+
+  test("behind -- the word --json is an argument like any other", async () => {
+    const { status, stdout, stderr } = await run(["sweep", "--", "--json"]);
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(/^error: too many arguments/);
+  });
+
+  test("help put tells that an interrupted put goes on at the URL that it prints", async () => {
+    const { stdout } = await run(["help", "put"]);
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain("that an interrupted put prints goes on from there");
+  });
 });
 
 describe("faults in the settings", () => {
