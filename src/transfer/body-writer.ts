@@ -2,7 +2,7 @@
  * One body on its way to one blob: reading and writing overlap, nothing per piece but an addition, and at any moment it is known how
  * many bytes have been written in a row from the start.
  *
- * It decides nothing about offsets, commits or leases: `append.ts` does. It promises that when `done` settles no write is running, that
+ * It decides nothing about offsets, commits or leases: `leased-write.ts` does. It promises that when `done` settles no write is running, that
  * `writtenBytes` are in the blob, and that the stream is neither read any further nor destroyed.
  */
 import type { Readable } from "node:stream";
