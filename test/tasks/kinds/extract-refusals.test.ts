@@ -69,6 +69,16 @@ describeWithProgram("python3", "file_extract keeps nothing of a zip", () => {
 
   it.each([
     ["a symbolic link", "zi('link', 0o120777, b'/etc/passwd', z=a)", "link or a device"],
+    [
+      "a symbolic link that says it is from no Unix",
+      "zi('link', 0o120777, b'/etc/passwd', z=a, system=0)",
+      "link or a device",
+    ],
+    [
+      "a symbolic link that says it is from Darwin",
+      "zi('link', 0o120777, b'/etc/passwd', z=a, system=19)",
+      "link or a device",
+    ],
     ["a device", "zi('dev', 0o020666, z=a)", "link or a device"],
     ["a named pipe", "zi('pipe', 0o010666, z=a)", "link or a device"],
     ["a folder with bytes in it", "zi('folder/', 0o040755, b'bytes', z=a)", "neither a file nor a folder"],

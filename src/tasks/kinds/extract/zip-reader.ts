@@ -20,6 +20,7 @@ const madeByUnix = 3;
 const fileTypeMask = 0o170000;
 const plainFile = 0o100000;
 const folder = 0o040000;
+const symbolicLink = 0o120000;
 
 export interface ZipMember {
   readonly path: string;
@@ -79,7 +80,9 @@ function checkEntry(entry: yauzl.Entry): string {
   if (entry.isEncrypted()) throw refuse("is encrypted");
   if (compressionMethod !== stored && compressionMethod !== deflated)
     throw refuse(`is packed by method ${compressionMethod}, and only deflate is known here`);
-  const type = versionMadeBy >> 8 === madeByUnix ? (externalFileAttributes >>> 16) & fileTypeMask : 0;
+  const unixType = (externalFileAttributes >>> 16) & fileTypeMask;
+  // What calls itself a link is one to many programs, whatever system it says that it is from.
+  const type = versionMadeBy >> 8 === madeByUnix || unixType === symbolicLink ? unixType : 0;
   if (type !== 0 && type !== plainFile && type !== folder) throw refuse("is a link or a device");
   if (isFolder(entry) ? compressedSize > 2 || uncompressedSize > 0 : path === "" || type === folder)
     throw refuse("is neither a file nor a folder");
