@@ -2,7 +2,13 @@
 import { createSHA256 } from "hash-wasm";
 import { byteSource, type UploadSource } from "./byte-source.ts";
 import type { Platform } from "./digest.ts";
-import { type Downloaded, type DownloadOptions, downloadWith, type WriteBytes } from "./download.ts";
+import {
+  type Downloaded,
+  type DownloadOptions,
+  downloadBlobWith,
+  downloadWith,
+  type WriteBytes,
+} from "./download.ts";
 import { type Uploaded, type UploadOptions, uploadWith } from "./upload.ts";
 
 export type { ErrorCode } from "../errors.ts";
@@ -60,12 +66,9 @@ export function download(
  * const { blob } = await downloadBlob(url);
  * image.src = URL.createObjectURL(blob);
  */
-export async function downloadBlob(
+export function downloadBlob(
   url: string | URL,
   options: DownloadOptions = {},
 ): Promise<Downloaded & { readonly blob: Blob }> {
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  const downloaded = await download(url, (bytes) => void pieces.push(bytes), options);
-  const type = downloaded.contentType ?? "";
-  return { ...downloaded, blob: new Blob(pieces, { type }) };
+  return downloadBlobWith(platform, url, options);
 }

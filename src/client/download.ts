@@ -194,3 +194,14 @@ function otherFile(): TransferFailure {
     },
   );
 }
+
+/** `downloadWith` into memory. */
+export async function downloadBlobWith(
+  platform: Platform,
+  url: string | URL,
+  options: DownloadOptions,
+): Promise<Downloaded & { readonly blob: Blob }> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const downloaded = await downloadWith(platform, url, (bytes) => void pieces.push(bytes), options);
+  return { ...downloaded, blob: new Blob(pieces, { type: downloaded.contentType ?? "" }) };
+}

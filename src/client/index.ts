@@ -2,7 +2,13 @@
 import { createHash } from "node:crypto";
 import { byteSource, type UploadSource } from "./byte-source.ts";
 import type { Platform } from "./digest.ts";
-import { type Downloaded, type DownloadOptions, downloadWith, type WriteBytes } from "./download.ts";
+import {
+  type Downloaded,
+  type DownloadOptions,
+  downloadBlobWith,
+  downloadWith,
+  type WriteBytes,
+} from "./download.ts";
 import { withFileSource } from "./file-source.ts";
 import { downloadInto, type ToFileOptions } from "./into-file.ts";
 import { type Uploaded, type UploadOptions, uploadWith } from "./upload.ts";
@@ -73,13 +79,11 @@ export function download(
  * @example
  * const { blob } = await downloadBlob(url);
  */
-export async function downloadBlob(
+export function downloadBlob(
   url: string | URL,
   options: DownloadOptions = {},
 ): Promise<Downloaded & { readonly blob: Blob }> {
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  const downloaded = await download(url, (bytes) => void pieces.push(bytes), options);
-  return { ...downloaded, blob: new Blob(pieces, { type: downloaded.contentType ?? "" }) };
+  return downloadBlobWith(platform, url, options);
 }
 
 /**

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import type { Task } from "../../tasks/engine.ts";
 import { outputSchema } from "../output-schema.ts";
+import { maxRows, pageFacts, pageInput, pageQuery } from "../paging.ts";
 import { tasksOf } from "../task-facts.ts";
 import { defineTool } from "../tool-definition.ts";
 
-const maxRows = 30;
 const maxTextLength = 100;
 
 export const durableTaskList = defineTool({
@@ -18,28 +18,24 @@ Lists your own tasks, oldest first, ${maxRows} at most; pass nextCursor as curso
       .enum(["working", "input_required", "completed", "failed", "cancelled"])
       .optional()
       .describe("Only these."),
-    limit: z
-      .int()
-      .min(1)
-      .max(maxRows)
-      .optional()
-      .describe(`Rows at most, 1 to ${maxRows}; default ${maxRows}.`),
-    cursor: z.string().min(1).max(1024).optional().describe("nextCursor of the page before."),
+    ...pageInput,
   }),
   outputSchema: outputSchema({
     tasks: z.array(z.looseObject({ taskId: z.string(), status: z.string() })).optional(),
     nextCursor: z.string().optional(),
   }),
-  async handler({ status, limit, cursor }, context) {
-    const query = { status: status ?? null, limit: limit ?? maxRows, cursor: cursor ?? null };
-    const { tasks, nextCursor } = await tasksOf(context).list(context.principal, query);
+  async handler(given, context) {
+    const { tasks, nextCursor } = await tasksOf(context).list(context.principal, pageQuery(given));
     return {
-      facts: {
-        status: "listed",
-        tasks: tasks.map(row),
-        ...(nextCursor !== null && { nextCursor }),
-        nextStep: nextStep(tasks.length, nextCursor),
-      },
+      facts: pageFacts(
+        "durable_task_list",
+        "tasks",
+        { rows: tasks.map(row), nextCursor },
+        {
+          none: "There is no such task.",
+          use: "Use a taskId with durable_task_get, durable_task_respond or durable_task_cancel.",
+        },
+      ),
     };
   },
 });
@@ -62,12 +58,4 @@ function row(task: Task): Record<string, unknown> {
 /** A page of the longest words would not fit a result; durable_task_get has all of them. */
 function shortened(text: string): string {
   return text.length <= maxTextLength ? text : `${text.slice(0, maxTextLength - 1)}…`.toWellFormed();
-}
-
-function nextStep(rows: number, nextCursor: string | null): string {
-  if (rows === 0) return "There is no such task.";
-  const use = "Use a taskId with durable_task_get, durable_task_respond or durable_task_cancel.";
-  return nextCursor === null
-    ? use
-    : `${use} For more rows call durable_task_list with cursor ${JSON.stringify(nextCursor)}.`;
 }

@@ -1,10 +1,9 @@
 import * as z from "zod";
 import type { Transfer } from "../../transfer/engine.ts";
 import { outputSchema } from "../output-schema.ts";
+import { maxRows, pageFacts, pageInput, pageQuery } from "../paging.ts";
 import { defineTool } from "../tool-definition.ts";
 import { transferFacts } from "../transfer-facts.ts";
-
-const maxRows = 30;
 
 export const fileList = defineTool({
   name: "file_list",
@@ -17,28 +16,24 @@ Lists your own files and unfinished uploads, oldest first, ${maxRows} at most; p
       .enum(["receiving", "verifying", "complete", "mismatch", "expired"])
       .optional()
       .describe("Only these."),
-    limit: z
-      .int()
-      .min(1)
-      .max(maxRows)
-      .optional()
-      .describe(`Rows at most, 1 to ${maxRows}; default ${maxRows}.`),
-    cursor: z.string().min(1).max(1024).optional().describe("nextCursor of the page before."),
+    ...pageInput,
   }),
   outputSchema: outputSchema({
     files: z.array(z.looseObject({ handle: z.string(), status: z.string(), offset: z.number() })).optional(),
     nextCursor: z.string().optional(),
   }),
-  async handler({ status, limit, cursor }, { engine, principal }) {
-    const query = { status: status ?? null, limit: limit ?? maxRows, cursor: cursor ?? null };
-    const { transfers, nextCursor } = await engine.list(principal, query);
+  async handler(given, { engine, principal }) {
+    const { transfers, nextCursor } = await engine.list(principal, pageQuery(given));
     return {
-      facts: {
-        status: "listed",
-        files: transfers.map(row),
-        ...(nextCursor !== null && { nextCursor }),
-        nextStep: nextStep(transfers.length, nextCursor),
-      },
+      facts: pageFacts(
+        "file_list",
+        "files",
+        { rows: transfers.map(row), nextCursor },
+        {
+          none: "Nothing is here. Call upload_create to bring a file.",
+          use: "Use a handle with file_download, file_read, upload_status or upload_resume.",
+        },
+      ),
     };
   },
 });
@@ -57,12 +52,4 @@ function row(transfer: Transfer): Record<string, unknown> {
 /** A page of the longest names would not fit a result; the ends, with the extension, tell files apart. upload_status has all of it. */
 function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 30)}…${text.slice(-29)}`.toWellFormed();
-}
-
-function nextStep(rows: number, nextCursor: string | null): string {
-  if (rows === 0) return "Nothing is here. Call upload_create to bring a file.";
-  const use = "Use a handle with file_download, file_read, upload_status or upload_resume.";
-  return nextCursor === null
-    ? use
-    : `${use} For more rows call file_list with cursor ${JSON.stringify(nextCursor)}.`;
 }
