@@ -14,6 +14,7 @@ import type { TransferEngine } from "../transfer/engine.ts";
 import type { Links } from "../transfer/links.ts";
 import { CallScope } from "./call-scope.ts";
 import { readJson, refusal } from "./json-rpc.ts";
+import { maxMessageBytes } from "./message-size.ts";
 import { createRequestGuards } from "./request-guards.ts";
 import type { ProtocolTool } from "./served.ts";
 import { createTaskStreams, taskListenOf } from "./task-notifications.ts";
@@ -59,14 +60,11 @@ interface Caller {
   era?: "legacy" | "modern";
 }
 
-/** Beside the base64 of a whole inline file, so that a chunk far too large still gets its envelope. */
-const messageBytes = 1 << 20;
-
 export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
   const { engine, tasks, links, principalOf, log, serverInfo, requestIdOf = () => randomUUID() } = options;
   const { moreTools = [], protocolTools = [], separateCallers = false } = options;
   const guards = createRequestGuards({ ...options, publicUrl: links.publicUrl });
-  const maxBodyBytes = messageBytes + Math.ceil(engine.limits.inlineFileBytes / 3) * 4;
+  const maxBodyBytes = maxMessageBytes(engine.limits);
   const buildServer = toolServerFactory({
     serverInfo,
     tools: [...fileTools, ...moreTools, ...(tasks === undefined ? [] : durableTaskTools)],

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
-import type { Implementation } from "@modelcontextprotocol/server";
+import { type Implementation, STDIO_DEFAULT_MAX_BUFFER_SIZE } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { TransferError } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -12,6 +12,7 @@ import type { TaskEngine } from "../tasks/engine.ts";
 import type { TransferEngine } from "../transfer/engine.ts";
 import type { Links } from "../transfer/links.ts";
 import { CallScope } from "./call-scope.ts";
+import { maxMessageBytes } from "./message-size.ts";
 import { localPrincipal } from "./sdk-call.ts";
 import type { ToolContext, ToolDefinition } from "./tool-definition.ts";
 import { toolServerFactory } from "./tool-server.ts";
@@ -67,7 +68,8 @@ export function createStdioEndpoint(options: StdioEndpointOptions): StdioEndpoin
       error: error.cause ?? error,
     });
 
-  const transport = new StdioServerTransport(input, output);
+  const maxBufferSize = Math.max(STDIO_DEFAULT_MAX_BUFFER_SIZE, maxMessageBytes(engine.limits));
+  const transport = new StdioServerTransport(input, output, { maxBufferSize });
   const closed = new Promise<void>((resolve) => {
     // It also closes itself, and leaves the streams open: the host would wait for answers for ever.
     const close = transport.close.bind(transport);

@@ -107,6 +107,17 @@ test("two hosts on one data folder see the same files and tasks, each under a po
   expect((await fetch(moved, { method: "HEAD", headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(200);
 });
 
+test("the largest chunk that the settings allow goes through the pipe, however large that is", async () => {
+  const size = 12_000_000;
+  const limits = ["--inline-chunk-bytes", String(size), "--inline-file-bytes", String(size)];
+  const host = await startHost("v1", newDataDir(), limits);
+  const { handle } = await host.call("upload_create", { filename: "a.bin", size });
+  const bytes = randomBytes(size);
+  const written = await host.call("upload_write", { handle, offset: 0, data: bytes.toString("base64") });
+  expect(written).toMatchObject({ chunkSha256: createHash("sha256").update(bytes).digest("hex") });
+  expect(await host.call("upload_status", { handle })).toMatchObject({ offset: size });
+});
+
 test("a message too long for any answer ends it, so that its host does not wait for one for ever", async () => {
   const host = startBareHost(newDataDir());
   host.send({ jsonrpc: "2.0", id: 1, method: "x".repeat(12 << 20) });

@@ -12,8 +12,8 @@ import { binary } from "./server-process.ts";
 export type Facts = Record<string, unknown>;
 
 /** Options that every such server has in tests. */
-function stdioArguments(dataDir: string): string[] {
-  return [binary, "stdio", "--data-dir", dataDir, "--min-free-bytes", "0", "--log", "debug"];
+function stdioArguments(dataDir: string, flags: readonly string[] = []): string[] {
+  return [binary, "stdio", "--data-dir", dataDir, "--min-free-bytes", "0", "--log", "debug", ...flags];
 }
 
 export interface StdioHost {
@@ -22,10 +22,14 @@ export interface StdioHost {
   close(): Promise<void>;
 }
 
-export async function startHost(generation: "v1" | "v2", dataDir: string): Promise<StdioHost> {
+export async function startHost(
+  generation: "v1" | "v2",
+  dataDir: string,
+  flags: readonly string[] = [],
+): Promise<StdioHost> {
   const parameters = {
     command: process.execPath,
-    args: stdioArguments(dataDir),
+    args: stdioArguments(dataDir, flags),
     env: cleanEnv() as Record<string, string>,
     stderr: "ignore" as const,
   };
