@@ -1,15 +1,15 @@
-/** Processes that die or stop in the middle of tasks, at moments nobody chose. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+/** Processes that die or stop in the middle of tasks, while others over the same store live on. */
+import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../src/store/open-store.ts";
 import { openTestStore } from "../support/engine.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { linesOf, timesRun } from "./programs/journal.ts";
 import { startWorker } from "./programs/start-worker.ts";
-import { asking, ended, me } from "./task-store.ts";
+import { ended, me } from "./task-store.ts";
 
 /** A store without handlers, to start and watch tasks that other processes run, and the file that those write to. */
 async function openWatcher(): Promise<Store & { readonly journal: string }> {
@@ -17,85 +17,6 @@ async function openWatcher(): Promise<Store & { readonly journal: string }> {
   const store = await openTestStore({ dataDir });
   return { ...store, journal: path.join(dataDir, "journal") };
 }
-
-const linesOf = (journal: string): string[][] =>
-  existsSync(journal)
-    ? readFileSync(journal, "utf8")
-        .split("\n")
-        .filter((line) => line !== "")
-        .map((line) => line.split(" "))
-    : [];
-
-const timesRun = (journal: string, name: string): number =>
-  linesOf(journal).filter(([first]) => first === name).length;
-
-function recordedSteps(dataDir: string): string[] {
-  const rows = new DatabaseSync(path.join(dataDir, "state.sqlite"), { timeout: 5_000 });
-  try {
-    return rows
-      .prepare("SELECT name FROM step WHERE kind = 'step' AND state = 'done'")
-      .all()
-      .map(({ name }) => String(name).replace(" ", "-"));
-  } finally {
-    rows.close();
-  }
-}
-
-describe("a task of ten steps and a question", () => {
-  // Thirty-one starts of a process, on whatever machine.
-  it("killed at 30 random moments ends right, and no recorded step, no question and no answer is lost or done again", {
-    timeout: 180_000,
-  }, async () => {
-    const { tasks, dataDir, journal } = await openWatcher();
-    const stepMs = 60;
-    const { task } = await tasks.start(me, { kind: "ten-steps", args: { stepMs } });
-    const { taskId } = task;
-    const recordedWith = new Map<string, number>();
-    const questions = new Set<string>();
-    let kills = 0;
-    let answeredAt: number | null = null;
-    while (kills < 30) {
-      const worker = await startWorker(dataDir, journal);
-      // So that the kills spread over the whole run: longer lives while it is behind, and shorter ones while ahead.
-      const ahead = recordedWith.size / 11 > kills / 30;
-      await sleep(Math.random() * (ahead ? stepMs * 0.9 : stepMs * 4));
-      const now = await tasks.get(me, taskId);
-      for (const { id } of now.inputRequests) questions.add(id);
-      if (now.status === "input_required" && kills > 8) {
-        // The answer is given, and the process dies at once.
-        await tasks.respond(me, taskId, null, { action: "accept", value: "yes" });
-        answeredAt = kills;
-      }
-      await worker.kill();
-      kills += 1;
-      for (const name of recordedSteps(dataDir)) {
-        const runs = timesRun(journal, name);
-        // Recorded before: it has not run since.
-        expect(runs).toBe(recordedWith.get(name) ?? runs);
-        recordedWith.set(name, runs);
-      }
-    }
-    const last = await startWorker(dataDir, journal);
-    if (answeredAt === null) {
-      for (const { id } of (await asking(tasks, taskId)).inputRequests) questions.add(id);
-      await tasks.respond(me, taskId, null, { action: "accept", value: "yes" });
-    }
-    expect(await ended(tasks, taskId)).toMatchObject({
-      status: "completed",
-      result: { answer: "yes", squares: [1, 4, 9, 16, 25, 36, 49, 64, 81, 100] },
-    });
-    await last.kill();
-    expect(questions.size).toBe(1);
-    const lines = linesOf(journal);
-    // Each kill costs the step in flight one more run, and each run of a step had the one key of that step.
-    expect(lines.length).toBeLessThanOrEqual(10 + kills);
-    for (let n = 1; n <= 10; n += 1) {
-      const keys = lines.filter(([name]) => name === `step-${n}`).map(([, key]) => key);
-      expect(new Set(keys).size).toBe(1);
-      expect(keys.length).toBe(recordedWith.get(`step-${n}`) ?? keys.length);
-    }
-  });
-});
 
 describe("several processes", () => {
   it("of which one is killed go on with its task within 5 s, and the step in flight runs once more with its key", async () => {

@@ -1,8 +1,10 @@
 /**
  * A process with handlers, to be killed and stopped by tests. Arguments: the data folder, and a file that every handler appends to what
- * it does. Says `ready` once it takes tasks; ends when its standard input does.
+ * it does. Says `ready` once it takes tasks; ends when its standard input does. At the word `hold` it says `held`, and its thread stops for
+ * good where it is.
  */
 import { appendFileSync, existsSync } from "node:fs";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../../src/store/open-store.ts";
 import type { JsonValue } from "../../../src/tasks/engine.ts";
@@ -31,21 +33,28 @@ const store = await openStore({
 });
 const { tasks } = store;
 
-/** Ten steps with a question in the middle; each step notes its name and key, and takes a moment. */
+/**
+ * Ten steps with a question in the middle. Each step notes who runs it with which key, and takes a moment; those that are gated last until
+ * there is a file of their name.
+ */
 tasks.register({
   kind: "ten-steps",
   restart: "whole",
   handler: async (args, context) => {
-    const { stepMs } = args as { stepMs: number };
+    const { stepMs, gated, gates } = args as { stepMs: number; gated: readonly number[]; gates: string };
+    note("run", process.pid);
     const step = (n: number) =>
       context.step(`step ${n}`, async ({ key }) => {
-        note(`step-${n}`, key);
+        note(`step-${n}`, process.pid, key);
         await sleep(stepMs);
+        while (gated.includes(n) && !existsSync(path.join(gates, `step-${n}`))) await sleep(20);
         return n * n;
       });
     const squares: number[] = [];
     for (let n = 1; n <= 5; n += 1) squares.push(await step(n));
+    note("asks", process.pid);
     const answer = await context.needInput({ prompt: "Go on?", choices: ["yes", "no"] });
+    note("answered", process.pid, String(answer));
     for (let n = 6; n <= 10; n += 1) squares.push(await step(n));
     return { answer, squares };
   },
@@ -94,6 +103,13 @@ tasks.register({
   },
 });
 
-process.stdin.resume();
+process.stdin.setEncoding("utf8").on("data", (word) => {
+  if (String(word) !== "hold") return;
+  // Comes after all that was asked of the store before.
+  void tasks.sweep().then(() => {
+    say("held");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });
+});
 process.stdin.once("end", () => void store.close().then(() => process.exit(0)));
 say("ready");
