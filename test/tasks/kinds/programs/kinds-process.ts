@@ -1,8 +1,12 @@
-/** A process that takes the kinds of work on files, to be killed by tests. Argument: the data folder. Says `ready` once it takes tasks. */
+/**
+ * A process that takes the kinds of work on files, to be killed by tests. Arguments: the data folder, and how many bytes of stored files it
+ * can read before its disk hangs (all, where left out). Says `ready` once it takes tasks.
+ */
 import { openStore } from "../../../../src/store/open-store.ts";
 import { registerFileKinds } from "../../../../src/tasks/kinds/register.ts";
+import { diskThatHangs, readingFrom } from "../slow-files.ts";
 
-const [dataDir = ""] = process.argv.slice(2);
+const [dataDir = "", readableBytes] = process.argv.slice(2);
 
 const store = await openStore({
   dataDir,
@@ -21,7 +25,13 @@ const store = await openStore({
     if (level === "error") process.stderr.write(`${event} ${JSON.stringify(rest)}\n`);
   },
 });
-registerFileKinds(store.tasks, { transfers: store.transfers, allowImport: ["127.0.0.1"], importRoots: [] });
+const tasks =
+  readableBytes === undefined ? store.tasks : readingFrom(diskThatHangs(Number(readableBytes)), store.tasks);
+registerFileKinds(tasks, {
+  transfers: store.transfers,
+  allowImport: ["127.0.0.1"],
+  importRoots: [],
+});
 // A store alone keeps no process.
 setInterval(() => {}, 60_000);
 process.stdout.write("ready\n");
