@@ -16,11 +16,9 @@ const localHeaderBytes = 30;
 /** APPNOTE 4.4.4, bit 11, and 4.6.9. */
 const utf8Flag = 0x800;
 const unicodePathField = 0x7075;
-const madeByUnix = 3;
 const fileTypeMask = 0o170000;
 const plainFile = 0o100000;
 const folder = 0o040000;
-const symbolicLink = 0o120000;
 
 export interface ZipMember {
   readonly path: string;
@@ -67,22 +65,14 @@ function isFolder({ fileName }: yauzl.Entry): boolean {
 }
 
 function checkEntry(entry: yauzl.Entry): string {
-  const {
-    fileName,
-    compressionMethod,
-    compressedSize,
-    uncompressedSize,
-    externalFileAttributes,
-    versionMadeBy,
-  } = entry;
+  const { fileName, compressionMethod, compressedSize, uncompressedSize, externalFileAttributes } = entry;
   const path = entryPath(entryName(entry));
   const refuse = (why: string): Error => refused(`${quoted(fileName)} ${why}`);
   if (entry.isEncrypted()) throw refuse("is encrypted");
   if (compressionMethod !== stored && compressionMethod !== deflated)
     throw refuse(`is packed by method ${compressionMethod}, and only deflate is known here`);
-  const unixType = (externalFileAttributes >>> 16) & fileTypeMask;
-  // What calls itself a link is one to many programs, whatever system it says that it is from.
-  const type = versionMadeBy >> 8 === madeByUnix || unixType === symbolicLink ? unixType : 0;
+  // Many programs go by this type, whatever system the entry says that it is from. 0: none is given.
+  const type = (externalFileAttributes >>> 16) & fileTypeMask;
   if (type !== 0 && type !== plainFile && type !== folder) throw refuse("is a link or a device");
   if (isFolder(entry) ? compressedSize > 2 || uncompressedSize > 0 : path === "" || type === folder)
     throw refuse("is neither a file nor a folder");
