@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises";
 import { downloadFile } from "../client/index.ts";
 import { CommandError } from "./command-context.ts";
+import { canGoOn } from "./going-on.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import type { RunRemote } from "./remote-context.ts";
 
@@ -30,7 +31,8 @@ export const get: RunRemote<GetArguments> = async ({ json, print, note, signal }
     return 0;
   } catch (error) {
     bar.end();
-    if (!json) note(`What has come is in ${file}.part; the same command goes on from there.`);
+    if (!json && canGoOn(error, signal) && (await hasBytes(`${file}.part`)))
+      note(`What has come is in ${file}.part; the same command goes on from there.`);
     throw error;
   }
 };
@@ -49,6 +51,13 @@ function nameIn(url: string): string {
   if (plain === "")
     throw new CommandError("The URL has no file name in it. Name the file: longshore get URL FILE");
   return plain;
+}
+
+async function hasBytes(file: string): Promise<boolean> {
+  return stat(file).then(
+    ({ size }) => size > 0,
+    () => false,
+  );
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -60,7 +60,8 @@ export async function run(args: readonly string[]): Promise<number> {
   );
 
   const names = [...program.commands.map((command) => command.name()), "help"];
-  const [first] = args;
+  // `help` itself would show all commands for one that there is not, and in no form that a program can read.
+  const first = args[0] === "help" ? args.slice(1).find((arg) => !arg.startsWith("-")) : args[0];
   if (first !== undefined && !first.startsWith("-") && !names.includes(first)) {
     const nearest = nearestName(first, names);
     const hint = nearest === null ? `Commands: ${names.join(", ")}.` : `Did you mean ${nearest}?`;
@@ -75,8 +76,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (!(thrown instanceof CommanderError)) throw thrown;
     // Help and version are thrown too, with status 0. Without --json, the rest has been told on stderr by then.
     if (thrown.exitCode === 0) return 0;
-    // `help` for a command that there is not has shown all of them.
-    if (json && thrown.code !== "commander.help") print(JSON.stringify(misuse(thrown.message)));
+    if (json) print(JSON.stringify(misuse(thrown.message)));
     return usageStatus;
   }
   return status;

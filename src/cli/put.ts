@@ -6,6 +6,7 @@ import { stat } from "node:fs/promises";
 import path from "node:path";
 import { createUpload, uploadFile } from "../client/index.ts";
 import { CommandError } from "./command-context.ts";
+import { canGoOn } from "./going-on.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import type { RunRemote } from "./remote-context.ts";
 
@@ -42,7 +43,8 @@ export const put: RunRemote<PutArguments> = async (context, { file, url = contex
   } catch (error) {
     bar.end();
     // The URL is all that is needed to go on, and nobody else has it.
-    note(`To go on where this ended: longshore put ${shellQuoted(file)} ${target}`);
+    if (canGoOn(error, signal))
+      note(`To go on where this ended: longshore put ${shellQuoted(file)} ${target}`);
     throw error;
   }
 };
@@ -53,7 +55,9 @@ async function fileAt(file: string): Promise<{ size: number }> {
       error.code === "ENOENT" ? `There is no file ${file}.` : `${file} cannot be read: ${error.message}.`,
     );
   });
-  if (!found.isFile()) throw new CommandError(`${file} is no file. Make an archive of a folder first.`);
+  if (found.isDirectory()) throw new CommandError(`${file} is a folder. Make an archive of it first.`);
+  if (!found.isFile())
+    throw new CommandError(`${file} is a pipe or a device. Write what comes out of it to a file first.`);
   return found;
 }
 

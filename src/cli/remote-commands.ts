@@ -5,6 +5,7 @@ import { ConfigError, remoteSettings } from "../server/config.ts";
 import { CommandError } from "./command-context.ts";
 import type { RemoteContext, RunRemote } from "./remote-context.ts";
 import { ToolFailure } from "./remote-tools.ts";
+import { shellHint } from "./shell-hint.ts";
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -112,7 +113,7 @@ async function runRemote<Args>(
     if (json) print(JSON.stringify({ status: "failed", error }));
     else {
       note(String(error.message));
-      if (typeof error.recoveryHint === "string") note(error.recoveryHint);
+      if (typeof error.recoveryHint === "string") note(shellHint(error.code, error.recoveryHint));
     }
     return thrown instanceof ConfigError ? usageStatus : 1;
   } finally {

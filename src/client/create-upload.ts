@@ -65,9 +65,18 @@ async function createPatiently(
       await patience.afterFailure(failure);
     } catch (error) {
       if (!(error instanceof TransferFailure) || error.code !== "network") throw error;
-      await patience.afterFailure(error);
+      await patience.afterFailure(noAnswer(error, endpoint));
     }
   }
+}
+
+/** There is no upload yet that one could go on with. */
+function noAnswer({ message, cause }: TransferFailure, endpoint: string): TransferFailure {
+  return new TransferFailure("network", message, {
+    retryable: true,
+    recoveryHint: `Check that a server answers at ${endpoint.replace(/\/files$/, "")}, then try again.`,
+    cause,
+  });
 }
 
 function base64(text: string): string {

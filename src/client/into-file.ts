@@ -1,6 +1,6 @@
 /** Downloads to a path, which holds whole files only. Node alone. */
 import { createReadStream } from "node:fs";
-import { open, rename, truncate } from "node:fs/promises";
+import { type FileHandle, open, rename, truncate, unlink } from "node:fs/promises";
 import type { Platform } from "./digest.ts";
 import { type Beginning, type Downloaded, type DownloadOptions, downloadWith } from "./download.ts";
 import { TransferFailure } from "./transfer-failure.ts";
@@ -23,7 +23,7 @@ export async function downloadInto(
   options: ToFileOptions,
 ): Promise<Downloaded> {
   const part = `${path}.part`;
-  const file = await open(part, options.fresh === true ? "w" : "a");
+  const { file, isNew } = await openPart(part, options.fresh === true);
   try {
     const { size } = await file.stat();
     const fetchFrom = (beginning: Beginning | null): Promise<Downloaded> =>
@@ -40,8 +40,21 @@ export async function downloadInto(
     await file.sync();
     await rename(part, path);
     return downloaded;
+  } catch (error) {
+    // Nothing has come: there is nothing to go on with.
+    if (isNew && (await file.stat()).size === 0) await unlink(part).catch(() => {});
+    throw error;
   } finally {
     await file.close();
+  }
+}
+
+async function openPart(part: string, fresh: boolean): Promise<{ file: FileHandle; isNew: boolean }> {
+  try {
+    return { file: await open(part, "ax"), isNew: true };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return { file: await open(part, fresh ? "w" : "a"), isNew: false };
   }
 }
 
@@ -56,6 +69,6 @@ function beginningAt(part: string, sizeBytes: number): Beginning {
   return { sizeBytes, pieces: () => createReadStream(part, { end: sizeBytes - 1, highWaterMark: 2 ** 20 }) };
 }
 
-async function writeAll(file: Awaited<ReturnType<typeof open>>, bytes: Uint8Array): Promise<void> {
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten;
 }

@@ -91,7 +91,7 @@ export async function send(
 export function lostConnection(cause: unknown): TransferFailure {
   return new TransferFailure("network", "The connection to the server failed.", {
     retryable: true,
-    recoveryHint: "Try again with the same URL: what has arrived is kept.",
+    recoveryHint: "Try again with the same URL: nothing that has arrived is lost.",
     cause,
   });
 }

@@ -33,6 +33,7 @@ describe("longshore", () => {
       ["bananas"],
       /unknown command 'bananas'\. Commands: serve, stdio, put, get, status, ls, rm, tasks, task, sweep, verify, help\./,
     ],
+    [["help", "srve"], /unknown command 'srve'\. Did you mean serve\?/],
     [["serve", "--prot", "1"], /unknown option '--prot'\n\(Did you mean --port\?\)/],
     [["serve", "extra"], /too many arguments/],
     [["--port"], /argument missing/],
@@ -44,6 +45,8 @@ describe("longshore", () => {
 
   test.each([
     [["srve", "--json"], "unknown command 'srve'. Did you mean serve?"],
+    [["help", "srve", "--json"], "unknown command 'srve'. Did you mean serve?"],
+    [["help", "--json", "srve"], "unknown command 'srve'. Did you mean serve?"],
     [["serve", "--json", "--prot", "1"], "unknown option '--prot' (Did you mean --port?)"],
     [["sweep", "extra", "--json"], /^too many arguments for 'sweep'/],
     [["--json", "--port"], /^option '--port <number>' argument missing$/],

@@ -67,6 +67,23 @@ test("an empty file, and a URL past its time", async () => {
   await expect(downloadFile(`${server.url}/d/nothing/x`, `${file}2`)).rejects.toMatchObject({ status: 404 });
 });
 
+test("a download of which nothing came leaves no part, and takes away none that was there", async () => {
+  const folder = await tempDir();
+  const file = path.join(folder, "a.bin");
+  const nowhere = `${server.url}/d/nothing/x`;
+  await expect(downloadFile(nowhere, file)).rejects.toMatchObject({ status: 404 });
+  const lost: typeof fetch = () => Promise.reject(new TypeError("fetch failed"));
+  await expect(downloadFile(url, file, { fetch: lost, attempts: 1 })).rejects.toMatchObject({
+    code: "network",
+  });
+  expect(await readdir(folder)).toEqual([]);
+  for (const left of ["", "bytes"]) {
+    await writeFile(`${file}.part`, left);
+    await expect(downloadFile(nowhere, file)).rejects.toMatchObject({ status: 404 });
+    expect(await readFile(`${file}.part`, "utf8")).toBe(left);
+  }
+});
+
 test("bytes that are not those of the digest are never given the file's name", async () => {
   const folder = await tempDir();
   const spoiling: typeof fetch = async (input, init) => {

@@ -228,9 +228,13 @@ describe("an upload", () => {
     await expect(
       upload("http://127.0.0.1:1/", bytes, { fetch: async () => new Response("hello") }),
     ).rejects.toMatchObject({ code: "not_longshore" });
-    await expect(createUpload("http://127.0.0.1:1/", { attempts: 1 })).rejects.toBeInstanceOf(
-      TransferFailure,
-    );
+    const refused = createUpload("http://127.0.0.1:1/", { attempts: 1 });
+    await expect(refused).rejects.toBeInstanceOf(TransferFailure);
+    await expect(refused).rejects.toMatchObject({
+      code: "network",
+      retryable: true,
+      recoveryHint: "Check that a server answers at http://127.0.0.1:1, then try again.",
+    });
   });
 
   test("gives up after so many tries in a row, and any progress gives them all back", async () => {

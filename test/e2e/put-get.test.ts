@@ -1,10 +1,15 @@
 /** `longshore put`, `get` and the commands over a running server, built. */
+import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { readdir, readFile, truncate, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { run, start } from "../support/built-server.ts";
 import { useServer } from "../support/server-process.ts";
+import { created } from "../support/tus-requests.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const inUse = useServer();
@@ -90,6 +95,85 @@ describe("put and get", () => {
   });
 });
 
+describe("a command that ends early says that it goes on only where that can be", () => {
+  const people = (...args: string[]) => run(args, { env: env(), cwd: inUse.folder });
+  const names = () => readdir(inUse.folder);
+
+  test("get of what is not there leaves nothing behind", async () => {
+    const { status, stderr } = await people("get", `${inUse.url}/d/nope/x`, "not-there");
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^There is no such handle\.\n/);
+    expect(stderr).not.toContain(".part");
+    expect(await names()).not.toContain("not-there.part");
+  });
+
+  test("get of what is not there any more keeps what an earlier try has left, and does not say that it will be of use", async () => {
+    await writeFile(at("gone.part"), "bytes");
+    const { status, stderr } = await people("get", `${inUse.url}/d/nope/x`, "gone");
+    expect(status).toBe(1);
+    expect(stderr).not.toContain(".part");
+    expect(await readFile(at("gone.part"), "utf8")).toBe("bytes");
+  });
+
+  test("get that is interrupted before a byte has come leaves nothing behind", async () => {
+    const getting = start(["get", "http://127.0.0.1:1/d/x/x", "refused"], { cwd: inUse.folder });
+    await waitUntil(async () => (await names()).includes("refused.part"));
+    getting.kill("SIGINT");
+    expect((await getting.exit).status).toBe(130);
+    expect(getting.stderr()).toBe("");
+    expect(await names()).not.toContain("refused.part");
+  });
+
+  test("get that is interrupted in the middle says where its bytes are", async () => {
+    const silent = createServer((_request, response) => {
+      response.writeHead(200, { "Content-Length": "100", ETag: '"x"' }).write("begun");
+    });
+    onTestFinished(() => void silent.close().closeAllConnections());
+    await once(silent.listen(0, "127.0.0.1"), "listening");
+    const { port } = silent.address() as AddressInfo;
+    const getting = start(["get", `http://127.0.0.1:${port}/d/x/x`, "begun"], { cwd: inUse.folder });
+    await waitUntil(async () => (await stat(at("begun.part")).catch(() => null))?.size === 5);
+    getting.kill("SIGINT");
+    expect((await getting.exit).status).toBe(130);
+    expect(getting.stderr()).toBe("What has come is in begun.part; the same command goes on from there.\n");
+  });
+
+  test("put to the URL of an upload of another size", async () => {
+    await newFile("five.bin", 5);
+    const url = await created(inUse.url, { "Upload-Length": "10" });
+    const { status, stderr } = await people("put", "five.bin", url);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^The upload is for 10 bytes, and the source has 5\.\n/);
+    expect(stderr).not.toContain("longshore put");
+  });
+
+  test("put where no server is", async () => {
+    await newFile("unsent.bin", 5);
+    const { status, stderr } = await people("put", "unsent.bin", "http://127.0.0.1:1");
+    expect(status).toBe(1);
+    expect(stderr).toBe(
+      "The connection to the server failed.\nCheck that a server answers at http://127.0.0.1:1, then try again.\n",
+    );
+  });
+});
+
+describe("hints", () => {
+  test.each([
+    [["status", "fh_nope"], "Run 'longshore ls' to see your handles", "Call file_list"],
+    [["rm", "fh_nope"], "Run 'longshore ls' to see your handles", "Call file_list"],
+    [["status", "./a.bin"], "'longshore put FILE'", "Call upload_create"],
+    [["task", "tk_nope"], "Run 'longshore tasks' to see your tasks", "Call durable_task_list"],
+    [["task", "tk_nope", "--cancel"], "Run 'longshore tasks'", "Call durable_task_list"],
+  ])("after %j name commands for people, and tools in JSON", async (args, forPeople, forPrograms) => {
+    const { stderr } = await run(args, { env: env() });
+    expect(stderr).toContain(forPeople);
+    expect(stderr).not.toMatch(/(?:upload|file|durable_task)_[a-z]/);
+    expect(await json(...args)).toMatchObject({
+      told: { error: { recoveryHint: expect.stringContaining(forPrograms) } },
+    });
+  });
+});
+
 describe("status, ls and rm", () => {
   test("tell of a file, list it, and delete it", async () => {
     await newFile("listed.bin", 10);
@@ -113,7 +197,8 @@ describe("status, ls and rm", () => {
 describe("what cannot be done", () => {
   test.each([
     [["put", "nothing.bin"], 1, /There is no file nothing\.bin/],
-    [["put", "."], 1, /is no file/],
+    [["put", "."], 1, /^\. is a folder\. Make an archive of it first\.$/m],
+    [["put", "/dev/null"], 1, /^\/dev\/null is a pipe or a device\. .* file first\.$/m],
     [["put", "x", "not a url"], 1, /is no URL/],
     [["put"], 2, /missing required argument 'file'/],
     [["ls", "--url", "ftp://x"], 2, /--url: "ftp:\/\/x" is no URL/],
@@ -126,6 +211,12 @@ describe("what cannot be done", () => {
     const done = await run(args, { env: env(), cwd: inUse.folder });
     expect([done.status, done.stdout]).toEqual([status, ""]);
     expect(done.stderr).toMatch(sentence);
+  });
+
+  test("a pipe is not taken for a folder", async () => {
+    execFileSync("mkfifo", [at("pipe")]);
+    const { status, stderr } = await run(["put", "pipe"], { env: env(), cwd: inUse.folder });
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^pipe is a pipe or a device\./)]);
   });
 
   test("every command knows --help and --json", async () => {
