@@ -402,7 +402,9 @@ export class LeasedWrite {
   #keepOrClose(clean: boolean): void {
     const { upload, segment, held } = this.#lease;
     const blob = this.#body.blob ?? held?.blob ?? null;
-    if (!clean || this.#current.status !== "receiving") closeQuietly(blob);
+    const { status, sizeBytes, offset } = this.#current;
+    // A part with all its bytes is `receiving` still, and takes none.
+    if (!clean || status !== "receiving" || offset === sizeBytes) closeQuietly(blob);
     else {
       const { fence, seq } = segment;
       this.#parts.active.hold(upload.handle, { fence, seq, blob, since: performance.now() });

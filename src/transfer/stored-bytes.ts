@@ -12,6 +12,7 @@ export class StoredBytes {
   /** Where the bytes are now, should a blob have gone meanwhile: a finished file may be rewritten while it is read. */
   readonly #lookAgain: (() => Promise<readonly SegmentRecord[]>) | null;
   #open: { readonly blob: string; readonly reader: BlobReader } | null = null;
+  #closed = false;
 
   constructor(
     blobs: BlobStore,
@@ -52,18 +53,28 @@ export class StoredBytes {
     return got;
   }
 
+  /** For good: what is read after it, or is being opened meanwhile, rejects. */
   async close(): Promise<void> {
+    this.#closed = true;
+    await this.#letGo();
+  }
+
+  async #letGo(): Promise<void> {
     const open = this.#open;
     this.#open = null;
     await open?.reader.close();
   }
 
   async #readerOf(blob: string): Promise<BlobReader> {
-    if (this.#open?.blob !== blob) {
-      await this.close();
-      this.#open = { blob, reader: await this.#blobs.open(blob) };
+    if (this.#open?.blob === blob) return this.#open.reader;
+    await this.#letGo();
+    const reader = await this.#blobs.open(blob);
+    if (this.#closed) {
+      await reader.close();
+      throw new Error("closed while a blob was opened");
     }
-    return this.#open.reader;
+    this.#open = { blob, reader };
+    return reader;
   }
 
   /** Binary search: an upload of many small writes has many segments. */

@@ -1,12 +1,11 @@
 /** Turns answers and errors of the doors into HTTP responses: the one place where either becomes bytes. */
 import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
-import type { ReadableStream as NodeReadableStream } from "node:stream/web";
+import type { Readable } from "node:stream";
 import type { Context } from "hono";
 import type { StatusCode } from "hono/utils/http-status";
 import { type TransferError, toErrorHeaders, toProblem } from "../errors.ts";
+import { answerBody, cutStalled, itsTurn } from "./answer-body.ts";
 import type { Answer, Exchange } from "./exchange.ts";
-import { cutStalled, rawBody } from "./raw-body.ts";
 import { discardRest, restOfBody } from "./request-body.ts";
 
 /** Statuses that promise an end of the trouble: the caller is always told when to come back. */
@@ -44,20 +43,17 @@ export async function render(
   const headers: Record<string, string> = { ...answer.headers, ...(closes && { Connection: "close" }) };
   const respond = (payload: Payload): Response => responseOf(c, payload, status, headers);
   if (request.method === "HEAD") return respond(null);
-  if (bytes !== undefined) {
-    const all = await bytes();
-    if (node !== null) cutStalled(node.outgoing);
-    return respond(all);
+  if (bytes !== undefined || content !== undefined) {
+    if (node !== null) {
+      if (!(await itsTurn(node))) return respond(null);
+      cutStalled(node.outgoing);
+    }
+    if (bytes !== undefined) return respond(await bytes());
   }
   if (content !== undefined) {
-    const bytes = content();
-    await firstPiece(bytes);
-    // The types of the global stream and of node:stream/web differ in name only.
-    const stream =
-      node === null
-        ? (Readable.toWeb(bytes) as NodeReadableStream<Uint8Array> as ReadableStream<Uint8Array>)
-        : rawBody(node.outgoing, bytes, onFault);
-    return respond(stream);
+    const stream = content();
+    await firstPiece(stream);
+    return respond(answerBody(node?.outgoing ?? null, stream, onFault));
   }
   if (node !== null && closes && body !== undefined) {
     headers["Content-Length"] = String(Buffer.byteLength(body));

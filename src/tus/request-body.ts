@@ -89,9 +89,8 @@ export async function withBody<T>(
   const { node } = exchange;
   const stream = streamOf(exchange);
   const isRaw = stream === node?.incoming;
-  // Somebody who looks on (a user's own middleware) may keep the pieces.
-  const disposable = isRaw && stream.listenerCount("data") === 0;
-  const body = { stream, lengthBytes: options.lengthBytes, disposable };
+  // Raw pieces nobody else has: who listened to them before has begun the reading, which is refused below.
+  const body = { stream, lengthBytes: options.lengthBytes, disposable: isRaw };
   if (node === null) return use(body, () => {});
   const stopWatching = watchSilence(node.incoming, options.idleTimeoutMs);
   const restoreTimeout = liftRequestTimeout(node.incoming);

@@ -232,7 +232,7 @@ export function openFileBlobs({ dir, fsync }: FileBlobOptions): BlobStore {
       const { file, folder } = locate(name);
       // Before the name is made: a sync that fails from here on may be its own.
       const { failures } = folder;
-      const fd = await guarded(openFile(file, "wx", 0o600));
+      const fd = await guarded(kept.withDescriptors(() => openFile(file, "wx", 0o600)));
       return new FileWriter(fd, fsync === "always" ? folder : null, failures);
     },
     async open(name) {

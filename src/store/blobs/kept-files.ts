@@ -28,6 +28,11 @@ export interface ReadableFile {
   close(): Promise<void>;
 }
 
+function isOutOfDescriptors(cause: unknown): boolean {
+  const { code } = cause as NodeJS.ErrnoException;
+  return code === "EMFILE" || code === "ENFILE";
+}
+
 export class KeptFiles {
   readonly #opening = new Map<string, Promise<KeptFile>>();
   /** Those that are open, by path; those that nobody reads in the order in which they fell idle. */
@@ -45,6 +50,17 @@ export class KeptFiles {
       // Whoever opens it takes it in the same turn in which it is known; the others find it then, or open it anew.
       if (opening !== undefined) await opening;
       else return this.#lend(file, await this.#open(file));
+    }
+  }
+
+  /** Opens something; where descriptors have run out, once more without those that nobody reads. */
+  async withDescriptors<T>(open: () => Promise<T>): Promise<T> {
+    try {
+      return await open();
+    } catch (cause) {
+      if (!isOutOfDescriptors(cause) || this.#idle.size === 0) throw cause;
+      await this.#letGo([...this.#idle.keys()]);
+      return open();
     }
   }
 
@@ -70,7 +86,12 @@ export class KeptFiles {
   }
 
   async #open(file: string): Promise<KeptFile> {
-    const opening = openFile(file, "r").then((fd) => ({ fd, readers: 0, idleSince: 0, forgotten: false }));
+    const opening = this.withDescriptors(() => openFile(file, "r")).then((fd) => ({
+      fd,
+      readers: 0,
+      idleSince: 0,
+      forgotten: false,
+    }));
     this.#opening.set(file, opening);
     try {
       const opened = await opening;
