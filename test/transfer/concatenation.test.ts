@@ -2,9 +2,12 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { bodyOf, contentOf, newFile, openTestStore, randomBytes, sha256 } from "../support/engine.ts";
+import { openBelow, tellsOpenFiles } from "../support/open-files.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const me = "local";
+const isBlob = (file: string): boolean => path.basename(file).includes(".");
 const words = {
   filename: "whole.bin",
   contentType: null,
@@ -45,6 +48,22 @@ describe("concatenation", () => {
     const file = await last.transfers.openOwn(me, handle);
     expect((await contentOf(file.stream(0, 3_000_000))).equals(bytes)).toBe(true);
   });
+
+  it.skipIf(!tellsOpenFiles)(
+    "keeps a part open for its next bytes, and none that has all of them",
+    async () => {
+      const dataDir = await tempDir();
+      const { transfers } = await openTestStore({ dataDir });
+      const bytes = randomBytes(200_000);
+      const { ticket } = await transfers.create(me, newFile({ sizeBytes: bytes.length, concat: "partial" }));
+      await transfers.append(ticket, { offset: 0, body: bodyOf(bytes.subarray(0, 100_000)) });
+      const blobs = path.join(dataDir, "blobs");
+      // The folders that were synced stay open as well; files have a name of two parts.
+      expect(openBelow(blobs, isBlob)).toBe(1);
+      await transfers.append(ticket, { offset: 100_000, body: bodyOf(bytes.subarray(100_000)) });
+      await waitUntil(() => openBelow(blobs, isBlob) === 0, 3_000);
+    },
+  );
 
   it("whose process died before the digest was known is verified by the next start", async () => {
     const dataDir = await tempDir();

@@ -1,8 +1,12 @@
-import { Agent, get, type IncomingMessage } from "node:http";
+import { Agent, get, IncomingMessage, type Server, ServerResponse } from "node:http";
+import { connect, Socket } from "node:net";
+import path from "node:path";
 import { parse as parseDisposition } from "content-disposition";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { TransferError } from "../../src/errors.ts";
+import { cutStalled } from "../../src/tus/answer-body.ts";
 import { type FilesServer, RawConnection, startFilesServer } from "../support/http-server.ts";
+import { openBelow, tellsOpenFiles } from "../support/open-files.ts";
 import {
   base64,
   created,
@@ -34,6 +38,10 @@ async function download(bytes: Buffer<ArrayBuffer>, fields: Record<string, strin
 
 const ask = (url: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> =>
   fetch(url, { method, headers });
+const connectionsOf = (of: Server): Promise<number> =>
+  new Promise((resolve, reject) =>
+    of.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  );
 const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
 
 describe("GET of a download URL", () => {
@@ -323,6 +331,97 @@ describe("the stream of a download", () => {
     // The file stays deletable and readable; nothing of the broken request is in the log.
     expect((await ask(url.href, { Range: "bytes=-1" })).status).toBe(206);
     expect(server.logged.filter(({ level }) => level !== "info")).toEqual([]);
+  });
+
+  test.each([
+    ["short", 262_144],
+    ["long", 1_000_000],
+  ])(
+    "waits for its turn before it holds bytes, and is never begun where the reader has gone (%s)",
+    async (_length, bytes) => {
+      const asked = { for: 0, read: 0 };
+      const patient = await startFilesServer({
+        wrapEngine: (engine) =>
+          new Proxy(engine, {
+            get(target, name) {
+              if (name === "openDownload") {
+                return async (ticket: string) => {
+                  const file = await engine.openDownload(ticket);
+                  asked.for += 1;
+                  const counted =
+                    <Result>(read: (start: number, end: number) => Result) =>
+                    (start: number, end: number) => {
+                      asked.read += 1;
+                      return read(start, end);
+                    };
+                  return { ...file, bytes: counted(file.bytes), stream: counted(file.stream) };
+                };
+              }
+              const value: unknown = Reflect.get(target, name, target);
+              return typeof value === "function" ? value.bind(target) : value;
+            },
+          }),
+      });
+      try {
+        const handle = await stored(patient.url, big);
+        const { ticket } = await patient.engine.mintDownload("local", handle, null);
+        const request = `GET /d/${ticket} HTTP/1.1\r\nHost: x\r\nRange: bytes=0-${bytes - 1}\r\n\r\n`;
+        const count = 100;
+        for (const readsOn of [true, false]) {
+          asked.for = 0;
+          asked.read = 0;
+          const socket = connect(patient.port, "127.0.0.1").pause();
+          socket.write(request.repeat(count));
+          await waitUntil(() => asked.for === count);
+          // What the buffers of the two sockets hold is some megabytes.
+          expect(asked.read).toBeLessThan(count / 2);
+          if (readsOn) {
+            let received = 0;
+            socket.on("data", (piece) => {
+              received += piece.byteLength;
+            });
+            socket.resume();
+            await waitUntil(() => received > count * bytes);
+            expect(asked.read).toBe(count);
+          }
+          socket.destroy();
+        }
+        await waitUntil(async () => (await connectionsOf(patient.server)) === 0);
+        expect(asked.read).toBeLessThan(count / 2);
+        if (tellsOpenFiles) await waitUntil(() => openBelow(path.join(patient.dataDir, "blobs")) === 0);
+        expect(patient.logged.filter(({ level }) => level !== "info")).toEqual([]);
+      } finally {
+        await patient.close();
+      }
+    },
+  );
+
+  test("watches its reader until the connection ends, and cuts one that takes nothing for ten minutes", () => {
+    vi.useFakeTimers();
+    try {
+      const answerOn = (socket: Socket | null) => {
+        const outgoing = new ServerResponse(new IncomingMessage(socket ?? new Socket()));
+        if (socket !== null) outgoing.assignSocket(socket);
+        return outgoing;
+      };
+      const socket = new Socket();
+      const stalled = answerOn(socket);
+      cutStalled(stalled);
+      expect(vi.getTimerCount()).toBe(1);
+      const queued = answerOn(null);
+      cutStalled(queued);
+      vi.advanceTimersByTime(11 * 60_000);
+      expect([stalled.destroyed, socket.destroyed, queued.destroyed]).toEqual([true, true, false]);
+      queued.emit("close");
+      stalled.emit("close");
+      expect(vi.getTimerCount()).toBe(0);
+      // The reader may have gone while the bytes were being read.
+      Object.defineProperty(stalled, "closed", { value: true });
+      cutStalled(stalled);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("that is short and cannot be read is an error with its status, and nothing of the file", async () => {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { connect, createServer, type IncomingHttpHeaders } from "node:http2";
 import type { AddressInfo } from "node:net";
+import path from "node:path";
 import { Readable } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { Hono, type MiddlewareHandler } from "hono";
@@ -11,6 +12,7 @@ import { cors } from "hono/cors";
 import { secureHeaders } from "hono/secure-headers";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type FilesServer, startFilesServer } from "../support/http-server.ts";
+import { openBelow, tellsOpenFiles } from "../support/open-files.ts";
 import {
   base64,
   created,
@@ -152,6 +154,103 @@ describe("through app.request(), without a Node server", () => {
     expect((await around.request("/filesystem")).status).toBe(418);
     expect((await around.request("/d")).status).toBe(418);
   });
+});
+
+describe("a middleware that takes the body of a download in hand gets all of it, whether short or long:", () => {
+  const flipped = (piece: Uint8Array): Uint8Array => piece.map((byte) => byte ^ 0x5a);
+  const flip = () =>
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform: (piece, controller) => controller.enqueue(flipped(piece)),
+    });
+  const seen = { bytes: 0 };
+  const count = async (body: ReadableStream<Uint8Array> | null) => {
+    for await (const piece of body ?? []) seen.bytes += piece.byteLength;
+  };
+  const bodyOf = (response: Response): ReadableStream<Uint8Array> => response.body ?? new Blob([]).stream();
+
+  test.each<[string, boolean, (response: Response) => Response]>([
+    ["a transform", true, (response) => new Response(bodyOf(response).pipeThrough(flip()), response)],
+    [
+      "a reader of its own",
+      true,
+      (response) => {
+        let reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+        const body = new ReadableStream<Uint8Array>(
+          {
+            async pull(controller) {
+              reader ??= bodyOf(response).getReader();
+              const next = await reader.read();
+              if (next.done) controller.close();
+              else controller.enqueue(flipped(next.value));
+            },
+          },
+          { highWaterMark: 0 },
+        );
+        return new Response(body, response);
+      },
+    ],
+    [
+      "a copy",
+      false,
+      (response) => {
+        void count(response.clone().body);
+        return response;
+      },
+    ],
+    [
+      "two branches",
+      false,
+      (response) => {
+        const [one, other] = bodyOf(response).tee();
+        void count(other);
+        return new Response(one, response);
+      },
+    ],
+  ])("%s", async (_name, flips, take) => {
+    const server = await startFilesServer({
+      outer: (app) => {
+        app.use(async (c, next) => {
+          await next();
+          if (c.req.method === "GET") c.res = take(c.res);
+        });
+      },
+    });
+    try {
+      for (const size of [100_000, 3_000_000]) {
+        const bytes = someBytes(size);
+        const handle = await stored(server.url, bytes);
+        const { ticket } = await server.engine.mintDownload("local", handle, null);
+        seen.bytes = 0;
+        const got = new Uint8Array(await (await fetch(server.links.download(ticket, null))).arrayBuffer());
+        expect(sha256(flips ? flipped(got) : got)).toBe(sha256(bytes));
+        if (!flips) await vi.waitFor(() => expect(seen.bytes).toBe(size));
+      }
+    } finally {
+      await server.close();
+    }
+  });
+});
+
+test.skipIf(!tellsOpenFiles)("a middleware that answers something else leaves no file open", async () => {
+  const server = await startFilesServer({
+    outer: (app) => {
+      app.use(async (c, next) => {
+        await next();
+        if (c.req.method !== "GET") return;
+        c.res = undefined;
+        c.res = new Response("no", { status: 403 });
+      });
+    },
+  });
+  try {
+    const handle = await stored(server.url, someBytes(3_000_000));
+    const { ticket } = await server.engine.mintDownload("local", handle, null);
+    expect((await fetch(server.links.download(ticket, null))).status).toBe(403);
+    await server.engine.removeOwn("local", handle);
+    await vi.waitFor(() => expect(openBelow(path.join(server.dataDir, "blobs"))).toBe(0), 10_000);
+  } finally {
+    await server.close();
+  }
 });
 
 test("a middleware that reads the body of a download gets it", async () => {

@@ -1,22 +1,12 @@
-import { existsSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { openFileBlobs } from "../../../src/store/blobs/file-blobs.ts";
 import { KeptFiles } from "../../../src/store/blobs/kept-files.ts";
 import { newBlobName, newHandle } from "../../../src/transfer/identifiers.ts";
+import { openBelow, tellsOpenFiles } from "../../support/open-files.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitUntil } from "../../support/wait-until.ts";
-
-/** What this process has open below the folder; Linux tells. */
-function openBelow(dir: string): number {
-  return readdirSync("/proc/self/fd").filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(dir);
-    } catch {
-      return false;
-    }
-  }).length;
-}
 
 async function filesIn(count: number): Promise<{ dir: string; files: string[] }> {
   const dir = await tempDir();
@@ -25,7 +15,7 @@ async function filesIn(count: number): Promise<{ dir: string; files: string[] }>
   return { dir, files };
 }
 
-describe.skipIf(!existsSync("/proc/self/fd"))("files kept open for reading", () => {
+describe.skipIf(!tellsOpenFiles)("files kept open for reading", () => {
   it("are opened once for many readers, and once more for those that come right after", async () => {
     const { dir, files } = await filesIn(1);
     const kept = new KeptFiles();
@@ -94,6 +84,23 @@ describe.skipIf(!existsSync("/proc/self/fd"))("files kept open for reading", () 
     expect(openBelow(dir)).toBe(1);
     await kept.forget(file);
     expect(openBelow(dir)).toBe(0);
+    await kept.close();
+  });
+
+  it("go first where descriptors have run out, and what needed one is opened after all", async () => {
+    const { dir, files } = await filesIn(3);
+    const kept = new KeptFiles();
+    for (const file of files) await (await kept.open(file)).close();
+    const reader = await kept.open(String(files[0]));
+    const scarce = async () => {
+      if (openBelow(dir) > 1) throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+      return "opened";
+    };
+    expect(await kept.withDescriptors(scarce)).toBe("opened");
+    expect(openBelow(dir)).toBe(1);
+    const never = () => Promise.reject(Object.assign(new Error("too many open files"), { code: "ENFILE" }));
+    await expect(kept.withDescriptors(never)).rejects.toMatchObject({ code: "ENFILE" });
+    await reader.close();
     await kept.close();
   });
 
