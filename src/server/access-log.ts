@@ -10,16 +10,13 @@ export function accessLog(logger: Logger): MiddlewareHandler {
   return async function logAccess(c, next) {
     const startedAt = performance.now();
     await next();
-    // The doors may have answered on the raw response; its status is then the true one.
-    const bindings = c.env as { outgoing?: { headersSent: boolean; statusCode: number } } | undefined;
-    const raw = bindings?.outgoing;
     logger.log({
       level: "debug",
       event: "request",
       requestId: requestIdOf(c.req.raw),
       method: c.req.method,
       path: redactPath(c.req.path),
-      status: raw?.headersSent === true ? raw.statusCode : c.res.status,
+      status: c.res.status,
       ms: Math.round(performance.now() - startedAt),
     });
   };

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { Context } from "hono";
 
-/** The raw pair of @hono/node-server. With it bytes never pass through web streams, which cost several times as much. */
+/** The raw pair of @hono/node-server. With it the bytes of a request never pass through web streams, which cost several times as much. */
 interface NodeExchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
