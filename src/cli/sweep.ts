@@ -2,6 +2,12 @@
 import type { Run } from "./command-context.ts";
 import { withExistingStore } from "./existing-store.ts";
 
+/** What was deleted stays on the disk for a while: whoever has just deleted wonders. */
+const waiting = (files: number, until: Date | null): string =>
+  until === null
+    ? ""
+    : `\nDeleted and still on disk: ${files} ${files === 1 ? "file" : "files"}. A sweep removes the first of them after ${until.toISOString()}.`;
+
 export const sweep: Run = (context) =>
   withExistingStore(context, async ({ transfers, recovery }) => {
     const report = await transfers.sweep();
@@ -11,7 +17,8 @@ export const sweep: Run = (context) =>
     else
       context.print(
         `Marked as expired: ${report.markedExpired}. Removed: ${report.removedUploads} uploads, ` +
-          `${report.removedBlobs} files on disk. Taken over from dead processes: ${adoptedOrphans}.`,
+          `${report.removedBlobs} files on disk. Taken over from dead processes: ${adoptedOrphans}.` +
+          waiting(report.waitingBlobs, report.waitsUntil),
       );
     return 0;
   });

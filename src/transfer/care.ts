@@ -1,6 +1,7 @@
 /**
  * Care of a store by any number of processes at once: what the dead left behind, what is past its time, and files that nothing names.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../log.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { Completion } from "./completion.ts";
@@ -18,8 +19,17 @@ const shortGraceMs = 60_000;
 /** What was written so long before a process was last heard of is on the disk, whatever that had promised. */
 const suspectMs = 600_000;
 const batch = 200;
+/** On a full disk, where each transaction has only the space that is held back. */
+const tightBatch = 20;
 /** Rounds of `batch` one sweep does at most; the next goes on. */
 const maxRounds = 500;
+/** Pieces of space that one sweep gives back at most, and the pause between two: others write meanwhile. */
+const maxPieces = 2_000;
+const pieceGapMs = 5;
+
+/** Whether a disk with so much free space is short of it: less than the reserve, or too little whatever that is. */
+export const isTight = (freeBytes: number, minFreeBytes: number): boolean =>
+  freeBytes < Math.max(minFreeBytes, fullBelowBytes);
 
 export interface Recovery {
   /** Processes found dead. */
@@ -122,33 +132,44 @@ export class Care {
   async #sweepNow(): Promise<SweepReport> {
     const { state, blobs, minFreeBytes, log } = this.#parts;
     const { adoptedUploads: adoptedOrphans } = await this.recover();
+    const tight = isTight(await blobs.freeBytes(), minFreeBytes);
+    const limit = tight ? tightBatch : batch;
     let markedExpired = 0;
     let removedUploads = 0;
     for (let round = 0; round < maxRounds && !this.#closed; round += 1) {
-      const { marked, unmarked, removed } = await state.expire(graceMs, batch);
+      const { marked, unmarked, removed } = await state.expire(graceMs, limit);
       markedExpired += marked;
       removedUploads += removed.length;
-      if (marked < batch && unmarked < batch && removed.length < batch) break;
+      if (marked < limit && unmarked < limit && removed.length < limit) break;
     }
-    await state.removeStaleTickets(graceMs, 1000);
+    await state.removeStaleTickets(graceMs, tight ? tightBatch : 1000);
     if (!this.#reconciled) {
       await this.#listUnnamed();
       this.#reconciled = true;
     }
-    const isTight = (await blobs.freeBytes()) < Math.max(minFreeBytes, fullBelowBytes);
-    const grace = isTight ? shortGraceMs : graceMs;
+    const grace = tight ? shortGraceMs : graceMs;
     let removedBlobs = 0;
     for (let round = 0; round < maxRounds && !this.#closed; round += 1) {
-      const names = await state.garbage(grace, batch);
+      const names = await state.garbage(grace, limit);
       for (const name of names) await blobs.remove(name);
       await state.forgetGarbage(names);
       removedBlobs += names.length;
-      if (names.length < batch) break;
+      if (names.length < limit) break;
     }
-    const report = { markedExpired, removedUploads, removedBlobs, adoptedOrphans };
+    const left = await state.garbageLeft();
+    const waitsUntil = left.since === null ? null : new Date(left.since + grace);
+    const counts = { markedExpired, removedUploads, removedBlobs, adoptedOrphans };
     if (markedExpired + removedUploads + removedBlobs > 0)
-      log({ level: "info", event: "store.swept", ...report });
-    return report;
+      log({ level: "info", event: "store.swept", ...counts });
+    await this.#giveBackSpace(tight);
+    return { ...counts, waitingBlobs: left.blobs, waitsUntil };
+  }
+
+  async #giveBackSpace(all: boolean): Promise<void> {
+    for (let piece = 0; piece < maxPieces && !this.#closed; piece += 1) {
+      if (!(await this.#parts.state.giveBackSpace(all))) return;
+      await sleep(pieceGapMs);
+    }
   }
 
   /**

@@ -166,6 +166,9 @@ export interface SweepReport {
   readonly removedUploads: number;
   readonly removedBlobs: number;
   readonly adoptedOrphans: number;
+  /** What was removed or deleted and still has its bytes on the disk, and when the first of them may go; null: there are none. */
+  readonly waitingBlobs: number;
+  readonly waitsUntil: Date | null;
 }
 
 /** What `verify` found wrong with a stored file. */

@@ -368,6 +368,13 @@ export interface TransferState {
   garbage(graceMs: number, limit: number): Promise<string[]>;
   /** After their files are gone; small files go with it. Names that a segment names again are kept out of harm: they are not forgotten but returned. */
   forgetGarbage(blobs: readonly string[]): Promise<void>;
+  /** How many blobs are garbage, and when the one that is it longest became so; null: there are none. */
+  garbageLeft(): Promise<{ blobs: number; since: number | null }>;
+  /**
+   * Gives a little of the space that forgotten records had back to the disk; true where there is more to give. `all`: with what would
+   * otherwise be kept for records to come.
+   */
+  giveBackSpace(all: boolean): Promise<boolean>;
   /** Of these names, the ones that no segment and no garbage row names. At most 1,000 names a call. */
   unknownBlobs(blobs: readonly string[]): Promise<string[]>;
   /** Puts these names in the garbage list (grace counts from now). */

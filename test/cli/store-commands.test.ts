@@ -8,6 +8,8 @@ import { tempDir } from "../support/temp-dir.ts";
 import { base64, created, head } from "../support/tus-requests.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
+const tus = { "Tus-Resumable": "1.0.0" };
+
 describe("longshore sweep", () => {
   test("tells what it removed, beside a running server", async () => {
     const dataDir = await tempDir();
@@ -23,7 +25,33 @@ describe("longshore sweep", () => {
       removedUploads: 0,
       removedBlobs: 0,
       adoptedOrphans: 0,
+      waitingBlobs: 0,
+      waitsUntil: null,
     });
+  });
+
+  test("tells how many deleted files wait for their time, and until when", async () => {
+    const dataDir = await tempDir();
+    const server = await startBuiltServer(dataDir, ["--min-free-bytes", "0"]);
+    const before = Date.now();
+    for (const name of ["one", "two"]) {
+      const answer = await fetch(`${server.publicUrl}/files`, {
+        method: "POST",
+        headers: { ...tus, "Upload-Length": "3", "Content-Type": "application/offset+octet-stream" },
+        body: name,
+      });
+      await fetch(String(answer.headers.get("Location")), { method: "DELETE", headers: tus });
+    }
+    const { stdout } = await run(["sweep", "--data-dir", dataDir, "--json"]);
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ removedBlobs: 0, waitingBlobs: 2 });
+    const until = Date.parse(report.waitsUntil);
+    expect(until).toBeGreaterThanOrEqual(before + 3_600_000);
+    expect(until).toBeLessThanOrEqual(Date.now() + 3_600_000);
+    const text = await run(["sweep", "--data-dir", dataDir]);
+    expect(text.stdout).toMatch(
+      /\nDeleted and still on disk: 2 files\. A sweep removes the first of them after \d{4}-.*Z\.\n$/,
+    );
   });
 
   test("marks what is past its time", async () => {

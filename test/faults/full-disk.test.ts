@@ -76,6 +76,46 @@ async function untilRefused(server: ServerProcess): Promise<HttpAnswer> {
   throw new Error("nothing was refused");
 }
 
+/** Whole files, made until so many are there or one is refused. */
+async function filesOf(server: ServerProcess, sizeBytes: number, count: number): Promise<string[]> {
+  const urls: string[] = [];
+  const body = new Sample("one of many", sizeBytes).bytes();
+  while (urls.length < count) {
+    const answer = await tusCreate(server.url, sizeBytes, {}, body);
+    if (answer.status !== 201) {
+      expectFull(answer);
+      break;
+    }
+    urls.push(String(answer.headers.location));
+  }
+  return urls;
+}
+
+async function deleteAll(urls: readonly string[]): Promise<void> {
+  const statuses = new Set<number>();
+  for (let at = 0; at < urls.length; at += 20) {
+    const some = urls.slice(at, at + 20);
+    const answers = some.map((url) => http("DELETE", url, { headers: { "Tus-Resumable": "1.0.0" } }));
+    for (const { status } of await Promise.all(answers)) statuses.add(status);
+  }
+  expect([...statuses]).toEqual([204]);
+}
+
+/** As if a minute had passed. */
+function ageGarbage(server: ServerProcess): void {
+  const state = new DatabaseSync(path.join(server.dataDir, "state.sqlite"), { timeout: 10_000 });
+  expect(state.prepare("UPDATE garbage SET since = since - 61000").run().changes).toBeGreaterThan(1);
+  state.close();
+}
+
+async function sweep(server: ServerProcess, minFreeBytes: string): Promise<{ removedBlobs: number }> {
+  const swept = await program(process.execPath, [
+    ...[binary, "sweep", "--json", "--data-dir", server.dataDir, "--min-free-bytes", minFreeBytes],
+  ]);
+  expect(swept).toMatchObject({ status: 0 });
+  return JSON.parse(swept.stdout) as { removedBlobs: number };
+}
+
 describe("a disk of 48 MiB", () => {
   test("that becomes full in the middle of a PATCH gives 507 and the true offset; with space again the same upload ends right", async (context) => {
     const { disk, server } = await onDisk(context);
@@ -139,7 +179,8 @@ describe("a disk of 48 MiB", () => {
   test("with no byte left lets uploads be deleted and swept, by the server and beside it, until there is space for the others", async (context) => {
     const { disk, server } = await onDisk(context);
     const ballast = path.join(server.dataDir, "ballast");
-    expect(statSync(ballast).size).toBe(mebibyte);
+    const wholeBytes = statSync(ballast).size;
+    expect(wholeBytes).toBe(3 * mebibyte);
     const client = await connect("a client of 2026-07-28", server.mcpUrl);
     const [mine, large] = [new Sample("goes on", 3 * mebibyte), new Sample("deleted", 8 * mebibyte)];
     const url = await tusCreated(server.url, mine.sizeBytes);
@@ -155,24 +196,18 @@ describe("a disk of 48 MiB", () => {
     expect((await http("DELETE", unwanted, { headers: { "Tus-Resumable": "1.0.0" } })).status).toBe(204);
     expect((await tusHead(unwanted)).status).toBe(404);
     await facts(client, "file_delete", { handle });
-    // What deleting did not need of the ballast serves nobody else.
-    expect(bytesFree(disk)).toBeLessThan(16_384);
-    expect(statSync(ballast).size).toBeGreaterThan(mebibyte / 2);
+    // The ballast serves nobody else; what is free now, the log had.
+    expect(bytesFree(disk)).toBeLessThan(mebibyte);
+    expect(statSync(ballast).size).toBe(wholeBytes);
     await untilRefused(server);
     expectFull(await tusPatch(url, mebibyte, mine.bytes(mebibyte)));
 
     // A minute later, which needs space that nobody has.
     disk.free();
-    const state = new DatabaseSync(path.join(server.dataDir, "state.sqlite"), { timeout: 10_000 });
-    expect(state.prepare("UPDATE garbage SET since = since - 61000").run().changes).toBeGreaterThan(1);
-    state.close();
+    ageGarbage(server);
     disk.fill(0);
     await untilRefused(server);
-    const swept = await program(process.execPath, [
-      ...[binary, "sweep", "--json", "--data-dir", server.dataDir, "--min-free-bytes", "0"],
-    ]);
-    expect(swept).toMatchObject({ status: 0 });
-    expect(JSON.parse(swept.stdout).removedBlobs).toBe(2);
+    expect((await sweep(server, "0")).removedBlobs).toBe(2);
     expect(bytesFree(disk)).toBeGreaterThan(14 * mebibyte);
     const offset = offsetOf(await tusHead(url));
     const rest = await tusPatch(url, offset, mine.bytes(offset));
@@ -181,7 +216,43 @@ describe("a disk of 48 MiB", () => {
     // The process that is there next has a whole one again.
     await server.stop();
     await (await startServer(server.options)).stop();
-    expect(statSync(ballast).size).toBe(mebibyte);
+    expect(statSync(ballast).size).toBe(wholeBytes);
+  });
+
+  test.for([12_000, 20_000])(
+    "with no byte left lets every file of %i bytes be deleted and swept, and then has their room",
+    async (sizeBytes, context) => {
+      const { disk, server } = await onDisk(context);
+      const before = bytesFree(disk);
+      const urls = await filesOf(server, sizeBytes, 400);
+      expect(urls.length).toBe(400);
+      disk.fill(0);
+      await untilRefused(server);
+      expect(bytesFree(disk)).toBe(0);
+      expect((await http("GET", `${server.url}/readyz`)).status).toBe(507);
+      await deleteAll(urls);
+
+      disk.free();
+      ageGarbage(server);
+      disk.fill(0);
+      await untilRefused(server);
+      expect((await sweep(server, "0")).removedBlobs).toBe(400);
+      disk.free();
+      expect(bytesFree(disk)).toBeGreaterThan(before - 4 * mebibyte);
+    },
+  );
+
+  test("that small files have filled down to the reserve takes new ones once those are deleted and swept", async (context) => {
+    const { disk, server } = await onDisk(context, ["--min-free-bytes", "20MiB"]);
+    const urls = await filesOf(server, 12_000, 3000);
+    expect(urls.length).toBeLessThan(3000);
+    await deleteAll(urls);
+    ageGarbage(server);
+    expect((await sweep(server, "20MiB")).removedBlobs).toBe(urls.length);
+    // Of 48 MiB: the ballast, and what a store without files has.
+    expect(bytesFree(disk)).toBeGreaterThan(42 * mebibyte);
+    await waitUntil(async () => (await http("GET", `${server.url}/readyz`)).status === 200);
+    await waitUntil(async () => (await filesOf(server, 12_000, 1)).length === 1);
   });
 
   test("with no byte left is where a first process still starts, and deletes", async (context) => {

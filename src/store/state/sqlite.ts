@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { TaskState } from "../../tasks/state-store.ts";
 import type { ChangeFeed, Liveness, TransferState } from "../../transfer/state-store.ts";
 import { WorkerClient } from "./worker-client.ts";
@@ -28,7 +29,11 @@ export interface SqliteState {
   close(): Promise<void>;
 }
 
-const transferMethods: Readonly<Record<keyof TransferState, true>> = {
+/** An emptied log can be given back only while no other process reads: short moments. */
+const shortenTries = 20;
+const shortenDelayMs = 25;
+
+const transferMethods: Readonly<Record<keyof Omit<TransferState, "giveBackSpace">, true>> = {
   createUpload: true,
   concatenate: true,
   findByTicket: true,
@@ -57,6 +62,7 @@ const transferMethods: Readonly<Record<keyof TransferState, true>> = {
   announceBlob: true,
   expire: true,
   garbage: true,
+  garbageLeft: true,
   forgetGarbage: true,
   unknownBlobs: true,
   addGarbage: true,
@@ -118,7 +124,7 @@ export async function openSqliteState({
 }: SqliteStateOptions): Promise<SqliteState> {
   const processId = `p_${randomBytes(16).toString("hex")}`;
   const client = await WorkerClient.open({ dataDir: resolve(dataDir), fsync, processId }, report);
-  const operations = remote<TransferState>(client, "transfers", transferMethods);
+  const operations = remote<Omit<TransferState, "giveBackSpace">>(client, "transfers", transferMethods);
 
   const transfers: TransferState = {
     ...operations,
@@ -130,6 +136,14 @@ export async function openSqliteState({
       await operations.removeProcess(id);
       // Its own lock stays for as long as the store is open.
       if (id !== processId) await client.call("liveness.clear", [id]);
+    },
+    async giveBackSpace(all) {
+      if ((await client.call("space.freePages", [all])) === true) return true;
+      for (let tries = 0; tries < shortenTries; tries += 1) {
+        if ((await client.call("space.shortenLog", [])) === true) break;
+        await sleep(shortenDelayMs);
+      }
+      return false;
     },
   };
   const liveness: Liveness = {

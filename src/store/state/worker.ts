@@ -6,6 +6,7 @@ import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { AnyOperation } from "./operation.ts";
 import type { FromWorker, ToWorker, WorkerReply, WorkerRequest, WorkerSettings } from "./protocol.ts";
 import { toFailure } from "./sqlite/failures.ts";
+import { spaceOperations } from "./sqlite/free-pages.ts";
 import { GroupRunner } from "./sqlite/group-runner.ts";
 import { type OpenedState, openDatabase } from "./sqlite/open-database.ts";
 import { clearLock, isDead } from "./sqlite/process-lock.ts";
@@ -18,6 +19,7 @@ const watchMs = 500;
 const groups: Readonly<Record<string, Readonly<Record<string, AnyOperation>>>> = {
   transfers: transferOperations,
   tasks: taskOperations,
+  space: spaceOperations,
 };
 
 const operations = new Map(
@@ -39,15 +41,16 @@ function serve(
     send: (replies, changed) => post({ kind: "replies", replies, changed }),
   });
 
-  /** What concerns the locks of processes needs files and no transaction. */
-  const liveness: Readonly<Record<string, (processId: string) => unknown>> = {
+  /** What needs no transaction: the locks of processes are files, and the log is emptied between two transactions. */
+  const local: Readonly<Record<string, (processId: string) => unknown>> = {
     "liveness.isDead": (processId) => isDead(settings.dataDir, processId),
     "liveness.clear": (processId) => clearLock(settings.dataDir, processId),
     "liveness.keep": () => lock.keep(),
+    "space.shortenLog": () => runner.shortenLog(),
   };
   const answer = ({ id, operation, args }: WorkerRequest): WorkerReply => {
     try {
-      return { id, value: liveness[operation]?.(String(args[0])) };
+      return { id, value: local[operation]?.(String(args[0])) };
     } catch (error) {
       return { id, failure: toFailure(error) };
     }
@@ -77,12 +80,12 @@ function serve(
 
   port.on("message", (message: ToWorker) => {
     if (message.kind === "requests") {
-      const local = message.requests.filter(({ operation }) => operation in liveness);
-      if (local.length > 0) post({ kind: "replies", replies: local.map(answer), changed: false });
+      const here = message.requests.filter(({ operation }) => operation in local);
+      if (here.length > 0) post({ kind: "replies", replies: here.map(answer), changed: false });
       runner.enqueue(
-        local.length === 0
+        here.length === 0
           ? message.requests
-          : message.requests.filter(({ operation }) => !(operation in liveness)),
+          : message.requests.filter(({ operation }) => !(operation in local)),
       );
     } else if (message.kind === "watch") {
       setWatch(message.on);

@@ -17,6 +17,8 @@ let connection: FaultyConnection;
 
 const ballastBytes = (): number => statSync(join(dataDir, "ballast"), { throwIfNoEntry: false })?.size ?? 0;
 
+const wholeBytes = 4 << 20;
+
 /** A commit that fails as SQLite's would. */
 class FaultyConnection extends SqliteConnection {
   failCommits: number[] = [];
@@ -113,7 +115,7 @@ describe("a group of writes", () => {
   it("on a full disk does in the space of the ballast what frees some, refuses the rest, and takes back what is left", async () => {
     const old = newUpload();
     await runGroup([["createUpload", old]]);
-    expect(ballastBytes()).toBe(1 << 20);
+    expect(ballastBytes()).toBe(wholeBytes);
     connection.failCommits = [13 /* SQLITE_FULL */];
     connection.ballastAtCommits = [];
     const [creation, removal] = await runGroup([
@@ -122,8 +124,8 @@ describe("a group of writes", () => {
     ]);
     expect(creation).toMatchObject({ failure: { code: "storage_full", retryable: true } });
     expect(removal).toMatchObject({ value: { removed: true } });
-    expect(connection.ballastAtCommits).toEqual([1 << 20, 0]);
-    expect(ballastBytes()).toBe(1 << 20);
+    expect(connection.ballastAtCommits).toEqual([wholeBytes, 0]);
+    expect(ballastBytes()).toBe(wholeBytes);
     expect(files()).toBe(0);
   });
 
@@ -134,7 +136,7 @@ describe("a group of writes", () => {
     const [removal] = await runGroup([["removeUpload", old.handle, null]]);
     expect(removal).toMatchObject({ failure: { code: "storage_full" } });
     expect(files()).toBe(1);
-    expect(ballastBytes()).toBe(1 << 20);
+    expect(ballastBytes()).toBe(wholeBytes);
   });
 
   it("loses nothing but the operation that fails", async () => {

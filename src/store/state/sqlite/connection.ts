@@ -3,10 +3,12 @@
  * once. It never waits for another connection: what finds the database locked throws at once, and who retries and for
  * how long is decided elsewhere.
  */
+import { statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import type { AnyOperation, Query, QueryResult } from "../operation.ts";
 import type { StateTables } from "../schema.ts";
+import { isBusy, isStorageFault } from "./failures.ts";
 
 /** Builds queries for SQLite and runs none. */
 export const sqliteQueries = new Kysely<StateTables>({
@@ -23,6 +25,8 @@ const cacheKib = 16_384;
 /** Pages in the log before they are moved into the database (16 MiB): fewer, longer checkpoints. */
 const checkpointPages = 4_000;
 const maxLogBytes = 64 * 1024 * 1024;
+/** SQLite's default, in which all databases of this house are made. */
+export const pageBytes = 4096;
 
 interface Statement {
   readonly sync: StatementSync;
@@ -33,12 +37,16 @@ export type TransactionCommand = "BEGIN" | "BEGIN IMMEDIATE" | "COMMIT" | "ROLLB
 type SavepointCommand = "SAVEPOINT op" | "RELEASE op" | "ROLLBACK TO op";
 
 export class SqliteConnection {
+  readonly #path: string;
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
 
   /** The file must be there. */
   constructor(path: string, fsync: "always" | "never") {
+    this.#path = path;
     this.#database = new DatabaseSync(path, { timeout: 0, enableForeignKeyConstraints: true });
+    // Pages that become free can be given back to the disk: for ever, and only where it is said before the first table.
+    if (statSync(path).size === 0) this.#database.exec("PRAGMA auto_vacuum = INCREMENTAL");
     // fullfsync matters on macOS only, where a plain fsync does not reach the disk.
     this.#database.exec(`
       PRAGMA synchronous = ${fsync === "always" ? "FULL" : "OFF"};
@@ -63,8 +71,36 @@ export class SqliteConnection {
     this.#database.exec(sql);
   }
 
-  pragma(name: "user_version" | "data_version" | "journal_mode"): unknown {
+  pragma(name: "user_version" | "data_version" | "journal_mode" | "page_count"): unknown {
     return this.#statement(`PRAGMA ${name}`).sync.get()?.[name];
+  }
+
+  /** By how much the file will grow when the log is moved into it: bytes that the disk must still have then. */
+  growthBytes(): number {
+    return Math.max(0, Number(this.pragma("page_count")) * pageBytes - statSync(this.#path).size);
+  }
+
+  get logBytes(): number {
+    return statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  /** Whether commits move the log into the file by themselves when it has become long. */
+  set checkpointsItself(on: boolean) {
+    this.#database.exec(`PRAGMA wal_autocheckpoint = ${on ? checkpointPages : 0}`);
+  }
+
+  /**
+   * Moves the log into the file, as far as no other connection is in the way; `truncate`: and gives its space back. False where
+   * something is left to do. Outside of transactions only.
+   */
+  checkpoint(how: "passive" | "truncate"): boolean {
+    try {
+      const { sync } = this.#statement(`PRAGMA wal_checkpoint(${how})`);
+      return sync.get()?.busy === 0;
+    } catch (error) {
+      if (isBusy(error) || isStorageFault(error)) return false;
+      throw error;
+    }
   }
 
   /** Runs the operation to its end. It may change something only if its mode says so. */

@@ -7,11 +7,13 @@
  * refused and has changed nothing.
  *
  * Where the disk has no space for a group, those requests of it that free some run again, with the space that is held back for them.
+ * The log is moved into the database as soon as that would make it grow by more than what is held back allows: otherwise a disk that
+ * becomes full now could not do it any more, and with a log that only grows nothing can be deleted for long.
  */
 import type { AnyOperation } from "../operation.ts";
 import type { Failure, WorkerReply, WorkerRequest } from "../protocol.ts";
 import type { Ballast } from "./ballast.ts";
-import type { SqliteConnection } from "./connection.ts";
+import { pageBytes, type SqliteConnection } from "./connection.ts";
 import { busyFailure, isBusy, isFull, isStorageFault, toFailure } from "./failures.ts";
 import { checkVersion } from "./open-database.ts";
 
@@ -19,6 +21,16 @@ const patienceMs = 2_000;
 const maxGroup = 256;
 /** A transaction takes no further requests after this long: whoever waits for the database gets a turn. */
 const maxGroupMs = 20;
+/** Nor after it has made the database grow by this much, or by a quarter of the ballast. */
+const maxGroupGrowthBytes = 1 << 20;
+/** After so many requests it is looked at: 128 KiB, if all of them are small files. */
+const growthStride = 8;
+/** So many requests share a transaction that has nothing but the ballast: each writes to some ten pages. */
+const maxBallastGroup = 16;
+/** Without any ballast, what the database has to grow by is kept this small. */
+const leastGrowthBytes = 256 << 10;
+/** A log below this is not worth the work of making it shorter. */
+const smallLogBytes = 1 << 20;
 /** After this long of one group after the other, others get a gap that their retries can hit. */
 const maxRunMs = 25;
 const gapMs = 3;
@@ -166,8 +178,11 @@ export class GroupRunner {
       connection.command("BEGIN IMMEDIATE");
       checkVersion(connection);
       this.#lookForOthers(started);
+      const mostPages = group.length > growthStride ? this.#mostPages() : Number.POSITIVE_INFINITY;
       for (const { request, operation } of group) {
         if (replies.length > 0 && performance.now() - started > maxGroupMs) break;
+        if (lastly && replies.length === maxBallastGroup) break;
+        if (replies.length > 0 && replies.length % growthStride === 0 && this.#pages() > mostPages) break;
         const reply = this.#runOne(request, operation);
         replies.push(reply);
         if (operation.mode === "write" && "value" in reply) changed = true;
@@ -193,7 +208,10 @@ export class GroupRunner {
       return retryDelayMs();
     }
     this.#send(replies, changed);
-    if (!lastly) this.#ballast.keep();
+    if (!lastly) {
+      this.#ballast.keep();
+      this.#keepGrowthSmall();
+    }
     const now = performance.now();
     const othersAreAbout = now - this.#othersSeenAt < 10_000;
     const ranLong = this.#runningSince !== null && now - this.#runningSince > maxRunMs;
@@ -202,10 +220,57 @@ export class GroupRunner {
 
   /** In one turn, so that others of this process get nothing of the space. */
   #runInBallast(group: readonly Waiting[]): number | null {
+    return this.#inBallast(() => this.#runGroup(group, performance.now(), true));
+  }
+
+  /** The log is emptied before and after: it had at least as much of the disk as the database grows by, so the ballast comes back whole. */
+  #inBallast<T>(work: () => T): T {
     this.#ballast.drop();
-    const delay = this.#runGroup(group, performance.now(), true);
-    this.#ballast.takeBack();
-    return delay;
+    this.#connection.checkpointsItself = false;
+    try {
+      this.#emptyLog();
+      const result = work();
+      this.#emptyLog();
+      return result;
+    } finally {
+      this.#connection.checkpointsItself = true;
+      this.#ballast.takeBack();
+    }
+  }
+
+  /** Not where the disk has no room for all of it: what stops half way has used up the space and given nothing back. */
+  #emptyLog(): boolean {
+    return this.#growthBytes() <= this.#ballast.freeBytes() && this.#connection.checkpoint("truncate");
+  }
+
+  #keepGrowthSmall(): void {
+    const most = Math.max(leastGrowthBytes, this.#ballast.heldBytes / 2);
+    if (this.#growthBytes() > most) this.#connection.checkpoint("passive");
+  }
+
+  #growthBytes(): number {
+    try {
+      return this.#connection.growthBytes();
+    } catch {
+      // Whatever is wrong, the next request meets it.
+      return 0;
+    }
+  }
+
+  #pages(): number {
+    return Number(this.#connection.pragma("page_count"));
+  }
+
+  #mostPages(): number {
+    const growth = Math.max(leastGrowthBytes, Math.min(maxGroupGrowthBytes, this.#ballast.heldBytes / 4));
+    return this.#pages() + growth / pageBytes;
+  }
+
+  /** Gives the space of a long log back to the disk; false where another process was in the way. */
+  shortenLog(): boolean {
+    if (this.#connection.logBytes < smallLogBytes) return true;
+    if (this.#growthBytes() <= this.#ballast.freeBytes()) return this.#emptyLog();
+    return this.#inBallast(() => this.#connection.logBytes < smallLogBytes);
   }
 
   /** A failed operation takes back what it did and no more; a failed medium takes the group with it (throws). */

@@ -49,6 +49,12 @@ const ripeGarbage = prepared((db, p: { before: number; limit: number }) =>
     .limit(p.limit),
 );
 
+const listed = prepared((db) =>
+  db
+    .selectFrom("garbage")
+    .select((eb) => [eb.fn.countAll<number>().as("blobs"), eb.fn.min("since").as("since")]),
+);
+
 /** Of these names, those that no segment names any more are garbage from now on. */
 export function* discardBlobs(context: OpContext, blobs: readonly string[]): Op<void> {
   for (const blob of new Set(blobs)) {
@@ -74,6 +80,11 @@ export function* addGarbage(context: OpContext, blobs: readonly string[]): Op<vo
 export function* garbage(context: OpContext, graceMs: number, limit: number): Op<string[]> {
   const ripe = yield* rows(ripeGarbage(context, { before: context.now - graceMs, limit }));
   return ripe.map(({ blob }) => blob);
+}
+
+export function* garbageLeft(context: OpContext): Op<{ blobs: number; since: number | null }> {
+  const left = yield* first(listed(context, {}));
+  return { blobs: left?.blobs ?? 0, since: left?.since ?? null };
 }
 
 export function* forgetGarbage(context: OpContext, blobs: readonly string[]): Op<void> {

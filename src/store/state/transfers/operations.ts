@@ -3,7 +3,7 @@ import type { TransferState } from "../../../transfer/state-store.ts";
 import type { OperationsOf } from "../operation.ts";
 import { replaceSegments } from "./compaction.ts";
 import { concatenate } from "./concatenation.ts";
-import { addGarbage, announceBlob, forgetGarbage, garbage, unknownBlobs } from "./garbage.ts";
+import { addGarbage, announceBlob, forgetGarbage, garbage, garbageLeft, unknownBlobs } from "./garbage.ts";
 import { leaseRequests, refuseLease, requestLease } from "./lease-requests.ts";
 import { completeUploads, listUploads } from "./listing.ts";
 import { adoptOrphan, idleUploads, orphans } from "./orphans.ts";
@@ -17,7 +17,8 @@ import { usage } from "./usage.ts";
 import { claimVerifications, settle, startOver } from "./verification.ts";
 import { beginWrite, commitWrite, releaseWrite } from "./writing.ts";
 
-export const transferOperations: OperationsOf<TransferState> = {
+/** All but `giveBackSpace`: how a database does that is its own. */
+export const transferOperations: OperationsOf<Omit<TransferState, "giveBackSpace">> = {
   createUpload: { mode: "write", run: createUpload },
   concatenate: { mode: "write", run: concatenate },
   findByTicket: { mode: "read", run: findByTicket },
@@ -46,6 +47,7 @@ export const transferOperations: OperationsOf<TransferState> = {
   announceBlob: { mode: "housekeeping", run: announceBlob },
   expire: { mode: "write", frees: true, run: expire },
   garbage: { mode: "read", run: garbage },
+  garbageLeft: { mode: "read", run: garbageLeft },
   forgetGarbage: { mode: "housekeeping", frees: true, run: forgetGarbage },
   unknownBlobs: { mode: "read", run: unknownBlobs },
   addGarbage: { mode: "housekeeping", frees: true, run: addGarbage },
