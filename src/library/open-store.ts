@@ -64,8 +64,6 @@ export interface Store extends Pick<FolderStore, "dataDir" | "transfers" | "task
   close(): Promise<void>;
 }
 
-const sweepEveryMs = 5 * 60_000;
-
 /**
  * Opens the store in a folder.
  *
@@ -106,7 +104,7 @@ export async function openStore(where: string | OpenStoreOptions): Promise<Store
   const { transfers, tasks } = store;
   const sweeps = startSweepTimer({
     sweep: () => Promise.all([transfers.sweep(), tasks.sweep()]),
-    everyMs: sweepEveryMs,
+    isTight: () => store.isTight(),
     log,
   });
   let closed: Promise<void> | undefined;

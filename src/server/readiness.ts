@@ -5,6 +5,8 @@ import { TransferError } from "../errors.ts";
 /** A probe that takes longer is no better than one that fails: whoever asks wants to route requests now. */
 const patienceMs = 5000;
 const retryAfterSeconds = 5;
+/** With less than this a disk takes no work, however small the reserve: one group of commits may need as much. */
+const fullBelowBytes = 1 << 20;
 
 export interface ReadinessParts {
   /** Goes the whole way to the state store and back, as a write does. */
@@ -21,10 +23,10 @@ export function createReadiness(parts: ReadinessParts): Readiness {
   const check = async (): Promise<void> => {
     await parts.probe();
     const disk = await statfs(parts.dataDir);
-    if (disk.bavail * disk.bsize < parts.minFreeBytes)
-      throw new TransferError("storage_full", "The disk has less free space than LONGSHORE_MIN_FREE_BYTES.", {
-        retryAfterSeconds,
-      });
+    const freeBytes = disk.bavail * disk.bsize;
+    if (freeBytes < parts.minFreeBytes)
+      throw full("The disk has less free space than LONGSHORE_MIN_FREE_BYTES.");
+    if (freeBytes < fullBelowBytes) throw full("The disk is full.");
   };
   return async () => {
     if (parts.isStopping()) throw unavailable("The server is stopping.");
@@ -41,6 +43,9 @@ export function createReadiness(parts: ReadinessParts): Readiness {
     }
   };
 }
+
+const full = (message: string): TransferError =>
+  new TransferError("storage_full", message, { retryAfterSeconds });
 
 function unavailable(message: string, cause?: unknown): TransferError {
   return new TransferError("storage_unavailable", message, { retryAfterSeconds, cause });

@@ -17,7 +17,6 @@ import { requestIdOf } from "./request-id.ts";
 import { startSweepTimer } from "./sweep-timer.ts";
 import { packageVersion } from "./version.ts";
 
-const sweepEveryMs = 5 * 60_000;
 /** Downloads and calls that run get this long to end; uploads are ended at once, since they go on elsewhere. */
 const stopGraceMs = 10_000;
 /** For the state store's last commit, where the grace has been used up. */
@@ -122,8 +121,8 @@ export async function startServer(config: ServerConfig, logger: Logger): Promise
     throw error;
   }
   const sweeps = startSweepTimer({
-    sweep: () => store.transfers.sweep(),
-    everyMs: sweepEveryMs,
+    sweep: () => Promise.all([store.transfers.sweep(), store.tasks.sweep()]),
+    isTight: () => store.isTight(),
     log: logger.log,
   });
   logger.log({

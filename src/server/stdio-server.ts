@@ -22,7 +22,6 @@ import { startSweepTimer } from "./sweep-timer.ts";
 import { packageVersion } from "./version.ts";
 
 const host = "127.0.0.1";
-const sweepEveryMs = 5 * 60_000;
 /** The host has gone or wants to; downloads that run get this long. Uploads are ended at once: what came is kept. */
 const stopGraceMs = 2_000;
 
@@ -65,7 +64,7 @@ export async function startStdioServer(
   });
   const sweeps = startSweepTimer({
     sweep: () => Promise.all([store.transfers.sweep(), store.tasks.sweep()]),
-    everyMs: sweepEveryMs,
+    isTight: () => store.isTight(),
     log,
   });
   log({

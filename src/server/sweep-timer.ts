@@ -1,4 +1,4 @@
-/** Sweeps in the background while the server runs. */
+/** Sweeps in the background while the server runs: every few minutes, and each minute while the disk is short of space. */
 import type { Log } from "../log.ts";
 
 export interface SweepTimer {
@@ -8,33 +8,46 @@ export interface SweepTimer {
 
 export interface SweepTimerOptions {
   readonly sweep: () => Promise<unknown>;
-  readonly everyMs: number;
+  /** Whether sweeping should not wait: somebody may be deleting to make room. */
+  readonly isTight: () => Promise<boolean>;
   readonly log: Log;
 }
+
+/** So often the disk is looked at; what was deleted on a full one goes after as long. */
+const lookEveryMs = 60_000;
+const sweepEveryMs = 5 * 60_000;
 
 export function startSweepTimer(options: SweepTimerOptions): SweepTimer {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
+  let dueInMs = 0;
 
-  const sweep = async (): Promise<void> => {
+  const look = async (): Promise<void> => {
     try {
-      // What it found, the engine tells the log itself.
-      await options.sweep();
+      if (dueInMs <= 0 || (await options.isTight())) {
+        restart();
+        // What it found, the engine tells the log itself.
+        await options.sweep();
+      }
     } catch (error) {
       options.log({ level: "warn", event: "server.sweep_failed", error });
     }
     schedule();
   };
+  const restart = (): void => {
+    dueInMs = varied(sweepEveryMs);
+  };
   const schedule = (): void => {
     if (stopped) return;
-    // Servers on one data folder that were started together must not sweep together for ever.
-    const delayMs = options.everyMs * (0.75 + Math.random() / 2);
+    const delayMs = Math.min(varied(lookEveryMs), dueInMs);
+    dueInMs -= delayMs;
     timer = setTimeout(() => {
-      running = sweep();
+      running = look();
     }, delayMs).unref();
   };
 
+  restart();
   schedule();
   return {
     stop: () => {
@@ -44,3 +57,6 @@ export function startSweepTimer(options: SweepTimerOptions): SweepTimer {
     },
   };
 }
+
+/** Servers on one data folder that were started together must not sweep together for ever. */
+const varied = (ms: number): number => ms * (0.75 + Math.random() / 2);

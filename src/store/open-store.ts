@@ -6,7 +6,7 @@ import path from "node:path";
 import type { Log } from "../log.ts";
 import type { TaskEngine } from "../tasks/engine.ts";
 import { createTasks, defaultTaskLimits, type TaskLimits } from "../tasks/tasks.ts";
-import type { Recovery } from "../transfer/care.ts";
+import { isTight, type Recovery } from "../transfer/care.ts";
 import type { TransferEngine, TransferLimits } from "../transfer/engine.ts";
 import type { Quota } from "../transfer/state-store.ts";
 import { createTransfers } from "../transfer/transfers.ts";
@@ -37,6 +37,8 @@ export interface Store {
   };
   /** Resolves where the state can be written to: it gets the lock for it and changes nothing. Rejects as any write would. */
   probe(): Promise<void>;
+  /** Whether the disk is short of space: a sweep then need not wait for its time. */
+  isTight(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -72,6 +74,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       tasks,
       recovery: { ...recovery, tornLogBytes },
       probe: () => state.transfers.forgetGarbage([]),
+      isTight: async () => isTight(await blobs.freeBytes(), options.minFreeBytes),
       async close() {
         // Handlers read and write files, so they end first.
         await tasks.close();
