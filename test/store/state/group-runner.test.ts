@@ -22,6 +22,8 @@ const wholeBytes = 4 << 20;
 /** A commit that fails as SQLite's would. */
 class FaultyConnection extends SqliteConnection {
   failCommits: number[] = [];
+  /** Done once, when a transaction has failed. */
+  afterRollback: (() => void) | null = null;
   /** How large the ballast was at each commit. */
   ballastAtCommits: number[] = [];
 
@@ -30,6 +32,9 @@ class FaultyConnection extends SqliteConnection {
     const errcode = text === "COMMIT" ? this.failCommits.shift() : undefined;
     if (errcode !== undefined) throw Object.assign(new Error("The commit failed"), { errcode });
     super.command(text);
+    if (text !== "ROLLBACK") return;
+    this.afterRollback?.();
+    this.afterRollback = null;
   }
 }
 
@@ -127,6 +132,21 @@ describe("a group of writes", () => {
     expect(connection.ballastAtCommits).toEqual([wholeBytes, 0]);
     expect(ballastBytes()).toBe(wholeBytes);
     expect(files()).toBe(0);
+  });
+
+  it("waits for the ballast where another process that deletes has just had it", async () => {
+    const old = newUpload();
+    await runGroup([["createUpload", old]]);
+    connection.failCommits = [13, 13];
+    connection.afterRollback = () => {
+      const other = openRows(dataDir);
+      other.exec("INSERT INTO process VALUES ('p_other', 1, 1, 1)");
+      other.close();
+    };
+    const [removal] = await runGroup([["removeUpload", old.handle, null]]);
+    expect(removal).toMatchObject({ value: { removed: true } });
+    expect(files()).toBe(0);
+    expect(ballastBytes()).toBe(wholeBytes);
   });
 
   it("is refused whole where not even the ballast is enough, and none of it has happened", async () => {

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openSqliteState, type SqliteState } from "../../../src/store/state/sqlite.ts";
 import { newBlob, newUpload } from "../../contract/transfer-state/fixture.ts";
+import { smallDisk } from "../../support/small-disk.ts";
 import { makeDataDir, openRows, removeDataDir } from "./sqlite-fixture.ts";
 
 const mebibyte = 1 << 20;
@@ -25,19 +26,20 @@ afterEach(async () => {
   await removeDataDir(dataDir);
 });
 
-/** Whole small files; returns the names of their bytes. */
-async function storeSmall(count: number): Promise<string[]> {
+/** Whole small files; returns the names of their bytes. Their records are removed again, or stay and are added to these handles. */
+async function storeSmall(count: number, handles?: string[]): Promise<string[]> {
   const bytes = new Uint8Array(12_000).fill(7);
   const one = async (): Promise<string> => {
     const upload = newUpload({ sizeBytes: bytes.byteLength });
     const blob = `small:${newBlob()}`;
     await store.transfers.createUpload(upload);
+    handles?.push(upload.handle);
     const outcome = await store.transfers.storeSmall({
       ...{ handle: upload.handle, generation: 1, bytes, sha256: "a".repeat(64), blob },
       ...{ fileTtlMs: null, uploadTtlMs: null },
     });
     expect(outcome.kind).toBe("ok");
-    await store.transfers.removeUpload(upload.handle, null);
+    if (handles === undefined) await store.transfers.removeUpload(upload.handle, null);
     return blob;
   };
   return Promise.all(Array.from({ length: count }, one));
@@ -103,6 +105,39 @@ describe("space of the SQLite state", () => {
     await storeSmall(500);
     await giveBack(true);
     expect(size("state.sqlite")).toBeLessThan(before + mebibyte);
+  });
+
+  it("that a long log has of its own on a full disk goes to no more than the ballast covers, and all can be deleted", async (context) => {
+    const disk = smallDisk(40);
+    if ("why" in disk) return context.skip(disk.why);
+    const usual = dataDir;
+    dataDir = join(disk.path, "data");
+    try {
+      await open();
+      const handles: string[] = [];
+      const reader = openRows(dataDir);
+      reader.exec("BEGIN");
+      reader.prepare("SELECT count(*) AS n FROM upload").get();
+      for (let round = 0; round < 5; round += 1) await storeSmall(100, handles);
+      reader.close();
+      await storeSmall(10, handles);
+      expect(size("state.sqlite-wal")).toBeGreaterThan(4 * mebibyte);
+      disk.fill(0);
+      const ballast = size("ballast");
+      while (await storeSmall(10, handles).catch(() => null));
+      const rows = openRows(dataDir);
+      const pages = Number(rows.prepare("PRAGMA page_count").get()?.page_count);
+      rows.close();
+      expect(pages * 4096 - size("state.sqlite")).toBeLessThanOrEqual(ballast);
+      for (const handle of handles)
+        expect(await store.transfers.removeUpload(handle, null)).toMatchObject({ removed: true });
+      expect(size("ballast")).toBe(ballast);
+    } finally {
+      disk.free();
+      await store.close();
+      disk.unmount();
+      dataDir = usual;
+    }
   });
 
   it("that the log still has to take from the disk is never more than the ballast covers", async () => {

@@ -14,12 +14,14 @@ const diskShare = 16;
 /** On a disk with less free space than this many of it, the ballast would itself be what fills it. */
 const roomFactor = 4;
 const lookEveryMs = 60_000;
+const longestLoanMs = 1_000;
 
 export class Ballast {
   readonly #path: string;
   readonly #dataDir: string;
   #wholeBytes = ballastBytes;
   #heldBytes = 0;
+  #goneSince: number | null = null;
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(dataDir: string) {
@@ -61,6 +63,20 @@ export class Ballast {
         closeSync(file);
       }
     });
+  }
+
+  /** Whether another process has put it back that had it given up at the same time. */
+  isTakenBack(): boolean {
+    return (statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  }
+
+  /** Whether it is given up just now, by another process. One that has ended in that moment does not count for long. */
+  isLent(): boolean {
+    const isGone = statSync(this.#path, { throwIfNoEntry: false })?.size === 0;
+    const now = performance.now();
+    if (!isGone) this.#goneSince = null;
+    else this.#goneSince ??= now;
+    return this.#goneSince !== null && now - this.#goneSince < longestLoanMs;
   }
 
   /** Takes as much of its space as there is, up to all of it. */

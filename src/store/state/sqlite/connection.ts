@@ -91,15 +91,18 @@ export class SqliteConnection {
 
   /**
    * Moves the log into the file, as far as no other connection is in the way; `truncate`: and gives its space back. False where
-   * something is left to do. Outside of transactions only.
+   * something is left to do. Outside of transactions only. `waitMs`: for others, in SQLite and so for everybody here.
    */
-  checkpoint(how: "passive" | "truncate"): boolean {
+  checkpoint(how: "passive" | "truncate", waitMs = 0): boolean {
+    if (waitMs > 0) this.#database.exec(`PRAGMA busy_timeout = ${waitMs}`);
     try {
       const { sync } = this.#statement(`PRAGMA wal_checkpoint(${how})`);
       return sync.get()?.busy === 0;
     } catch (error) {
       if (isBusy(error) || isStorageFault(error)) return false;
       throw error;
+    } finally {
+      if (waitMs > 0) this.#database.exec("PRAGMA busy_timeout = 0");
     }
   }
 

@@ -29,6 +29,8 @@ const growthStride = 8;
 const maxBallastGroup = 16;
 /** Without any ballast, what the database has to grow by is kept this small. */
 const leastGrowthBytes = 256 << 10;
+/** In the space of the ballast another process is waited for in SQLite: left for later, the log would use up that space. */
+const ballastWaitMs = 100;
 /** A log below this is not worth the work of making it shorter. */
 const smallLogBytes = 1 << 20;
 /** After this long of one group after the other, others get a gap that their retries can hit. */
@@ -37,6 +39,9 @@ const gapMs = 3;
 
 /** Between two tries for a database that is locked: soon, but not all waiting processes at once. */
 const retryDelayMs = (): number => 1 + Math.random() ** 2 * 24;
+
+/** `hindered`: by another process, for a moment. */
+type Emptied = "emptied" | "hindered" | "no_room";
 
 interface Waiting {
   readonly request: WorkerRequest;
@@ -174,6 +179,11 @@ export class GroupRunner {
     const replies: WorkerReply[] = [];
     let changed = false;
     let taken = group.length;
+    // What another process has just given up for a deletion is not for others to take.
+    if (!lastly && this.#othersAreAbout() && this.#ballast.isLent()) {
+      this.#writes = this.#stillPatient([...group, ...this.#writes]);
+      return retryDelayMs();
+    }
     try {
       connection.command("BEGIN IMMEDIATE");
       checkVersion(connection);
@@ -196,7 +206,9 @@ export class GroupRunner {
       if (connection.inTransaction) connection.command("ROLLBACK");
       // Nothing of it has been acknowledged or kept: all of it runs again, or fails.
       const unanswered = group.slice(0, taken);
-      if (!isBusy(error)) {
+      // Another process that had nothing but the ballast either was quicker: soon it is there again.
+      const wasTaken = lastly && isFull(error) && this.#othersAreAbout();
+      if (!isBusy(error) && !wasTaken) {
         const again = isFull(error) && !lastly ? unanswered.filter(({ operation }) => operation.frees) : [];
         this.#refuse(
           unanswered.filter((one) => !again.includes(one)).map(({ request }) => request),
@@ -212,25 +224,28 @@ export class GroupRunner {
       this.#ballast.keep();
       this.#keepGrowthSmall();
     }
-    const now = performance.now();
-    const othersAreAbout = now - this.#othersSeenAt < 10_000;
-    const ranLong = this.#runningSince !== null && now - this.#runningSince > maxRunMs;
-    return othersAreAbout && ranLong ? gapMs : null;
+    const ranLong = this.#runningSince !== null && performance.now() - this.#runningSince > maxRunMs;
+    return ranLong && this.#othersAreAbout() ? gapMs : null;
   }
 
   /** In one turn, so that others of this process get nothing of the space. */
   #runInBallast(group: readonly Waiting[]): number | null {
-    return this.#inBallast(() => this.#runGroup(group, performance.now(), true));
+    return this.#inBallast((emptied) => {
+      if (emptied !== "hindered") return this.#runGroup(group, performance.now(), true);
+      this.#writes = this.#stillPatient([...group, ...this.#writes]);
+      return retryDelayMs();
+    });
   }
 
   /** The log is emptied before and after: it had at least as much of the disk as the database grows by, so the ballast comes back whole. */
-  #inBallast<T>(work: () => T): T {
+  #inBallast<T>(work: (emptied: Emptied) => T): T {
     this.#ballast.drop();
     this.#connection.checkpointsItself = false;
     try {
-      this.#emptyLog();
-      const result = work();
-      this.#emptyLog();
+      const emptied = this.#emptyLog(ballastWaitMs);
+      const wasTaken = emptied === "no_room" && this.#ballast.isTakenBack();
+      const result = work(wasTaken ? "hindered" : emptied);
+      this.#emptyLog(ballastWaitMs);
       return result;
     } finally {
       this.#connection.checkpointsItself = true;
@@ -239,13 +254,17 @@ export class GroupRunner {
   }
 
   /** Not where the disk has no room for all of it: what stops half way has used up the space and given nothing back. */
-  #emptyLog(): boolean {
-    return this.#growthBytes() <= this.#ballast.freeBytes() && this.#connection.checkpoint("truncate");
+  #emptyLog(waitMs = 0): Emptied {
+    if (this.#growthBytes() > this.#ballast.freeBytes()) return "no_room";
+    return this.#connection.checkpoint("truncate", waitMs) ? "emptied" : "hindered";
   }
 
   #keepGrowthSmall(): void {
     const most = Math.max(leastGrowthBytes, this.#ballast.heldBytes / 2);
-    if (this.#growthBytes() > most) this.#connection.checkpoint("passive");
+    if (this.#growthBytes() <= most) return;
+    this.#connection.checkpoint("passive");
+    // On a disk that is full by now it must not wait: a long log has room of its own, and takes what the ballast could not cover.
+    if (this.#growthBytes() > Math.max(most, this.#ballast.freeBytes())) this.#inBallast(() => {});
   }
 
   #growthBytes(): number {
@@ -269,8 +288,10 @@ export class GroupRunner {
   /** Gives the space of a long log back to the disk; false where another process was in the way. */
   shortenLog(): boolean {
     if (this.#connection.logBytes < smallLogBytes) return true;
-    if (this.#growthBytes() <= this.#ballast.freeBytes()) return this.#emptyLog();
-    return this.#inBallast(() => this.#connection.logBytes < smallLogBytes);
+    const emptied = this.#emptyLog();
+    return emptied === "no_room"
+      ? this.#inBallast((inBallast) => inBallast === "emptied")
+      : emptied === "emptied";
   }
 
   /** A failed operation takes back what it did and no more; a failed medium takes the group with it (throws). */
@@ -287,6 +308,10 @@ export class GroupRunner {
       connection.command("RELEASE op");
       return { id: request.id, failure: toFailure(error) };
     }
+  }
+
+  #othersAreAbout(): boolean {
+    return performance.now() - this.#othersSeenAt < 10_000;
   }
 
   /** SQLite changes `data_version` when another connection has committed. */
