@@ -103,7 +103,7 @@ export async function openStore(where: string | OpenStoreOptions): Promise<Store
   });
   const { transfers, tasks } = store;
   const sweeps = startSweepTimer({
-    sweep: () => Promise.all([transfers.sweep(), tasks.sweep()]),
+    sweep: () => store.sweep(),
     isTight: () => store.isTight(),
     log,
   });

@@ -121,7 +121,7 @@ export async function startServer(config: ServerConfig, logger: Logger): Promise
     throw error;
   }
   const sweeps = startSweepTimer({
-    sweep: () => Promise.all([store.transfers.sweep(), store.tasks.sweep()]),
+    sweep: () => store.sweep(),
     isTight: () => store.isTight(),
     log: logger.log,
   });

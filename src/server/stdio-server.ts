@@ -63,7 +63,7 @@ export async function startStdioServer(
     ...streams,
   });
   const sweeps = startSweepTimer({
-    sweep: () => Promise.all([store.transfers.sweep(), store.tasks.sweep()]),
+    sweep: () => store.sweep(),
     isTight: () => store.isTight(),
     log,
   });

@@ -7,7 +7,7 @@ import type { Log } from "../log.ts";
 import type { TaskEngine } from "../tasks/engine.ts";
 import { createTasks, defaultTaskLimits, type TaskLimits } from "../tasks/tasks.ts";
 import { isTight, type Recovery } from "../transfer/care.ts";
-import type { TransferEngine, TransferLimits } from "../transfer/engine.ts";
+import type { SweepReport, TransferEngine, TransferLimits } from "../transfer/engine.ts";
 import type { Quota } from "../transfer/state-store.ts";
 import { createTransfers } from "../transfer/transfers.ts";
 import { openFileBlobs } from "./blobs/file-blobs.ts";
@@ -37,6 +37,8 @@ export interface Store {
   };
   /** Resolves where the state can be written to: it gets the lock for it and changes nothing. Rejects as any write would. */
   probe(): Promise<void>;
+  /** One sweep over everything: files first, then tasks. See the engines. */
+  sweep(): Promise<SweepReport & { readonly removedTasks: number }>;
   /** Whether the disk is short of space: a sweep then need not wait for its time. */
   isTight(): Promise<boolean>;
   close(): Promise<void>;
@@ -74,6 +76,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       tasks,
       recovery: { ...recovery, tornLogBytes },
       probe: () => state.transfers.forgetGarbage([]),
+      sweep: async () => ({ ...(await transfers.sweep()), ...(await tasks.sweep()) }),
       isTight: async () => isTight(await blobs.freeBytes(), options.minFreeBytes),
       async close() {
         // Handlers read and write files, so they end first.

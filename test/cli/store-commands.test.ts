@@ -7,6 +7,7 @@ import { run, startBuiltServer } from "../support/built-server.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { base64, created, head } from "../support/tus-requests.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { ended, me, openJobs, passTime } from "../tasks/task-store.ts";
 
 const tus = { "Tus-Resumable": "1.0.0" };
 
@@ -17,12 +18,13 @@ describe("longshore sweep", () => {
     const text = await run(["sweep", "--data-dir", dataDir]);
     expect([text.status, text.stdout]).toEqual([
       0,
-      "Marked as expired: 0. Removed: 0 uploads, 0 files on disk. Taken over from dead processes: 0.\n",
+      "Marked as expired: 0. Removed: 0 uploads, 0 tasks, 0 files on disk. Taken over from dead processes: 0.\n",
     ]);
     const json = await run(["sweep", "--data-dir", dataDir, "--json"]);
     expect(JSON.parse(json.stdout)).toEqual({
       markedExpired: 0,
       removedUploads: 0,
+      removedTasks: 0,
       removedBlobs: 0,
       adoptedOrphans: 0,
       waitingBlobs: 0,
@@ -61,6 +63,22 @@ describe("longshore sweep", () => {
     await waitUntil(async () => (await head(url)).status === 410);
     const { stdout } = await run(["sweep", "--data-dir", dataDir, "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({ markedExpired: 1, removedUploads: 0 });
+  });
+
+  test("removes tasks that are past their time", async () => {
+    const store = await openJobs(async () => "done");
+    const { task } = await store.tasks.start(me, { kind: "job", args: null, ttlMs: 60_000 });
+    await ended(store.tasks, task.taskId);
+    for (const [passed, removed] of [
+      [61_000, 0],
+      [3_600_001, 1],
+    ] as const) {
+      passTime(store, passed);
+      const { stdout } = await run(["sweep", "--data-dir", store.dataDir, "--json"]);
+      expect(JSON.parse(stdout)).toMatchObject({ removedTasks: removed });
+    }
+    const { stdout } = await run(["sweep", "--data-dir", store.dataDir]);
+    expect(stdout).toContain("Removed: 0 uploads, 0 tasks, 0 files on disk.");
   });
 
   test("makes no data folder where there is none", async () => {
