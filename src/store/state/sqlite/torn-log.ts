@@ -11,7 +11,7 @@ const headerBytes = 32;
 const frameHeaderBytes = 24;
 /** Low bit: whether checksums are over big-endian words. All machines that this runs on write little-endian ones. */
 const littleEndianMagic = 0x377f0682;
-/** Each reuse of the log raises the first salt by one: what lies behind with a salt a little lower is of an earlier use. */
+/** Each reuse of the log raises the first salt by one and draws the second anew: what lies behind with a first a little lower is of an earlier use. */
 const earlierUses = 1 << 20;
 
 type Sums = readonly [number, number];
@@ -42,7 +42,7 @@ export function tornLogBytes(path: string): number {
   let sums = checksum(log, 0, 24, [0, 0]);
   if (isOther || !matches(log, 24, sums)) return log.byteLength;
   const frameBytes = frameHeaderBytes + log.readUInt32BE(8);
-  const salt = log.readUInt32BE(16);
+  const [salt, drawn] = [log.readUInt32BE(16), log.readUInt32BE(20)];
   let at = headerBytes;
   let committed = headerBytes;
   for (; at + frameBytes <= log.byteLength; at += frameBytes) {
@@ -52,9 +52,10 @@ export function tornLogBytes(path: string): number {
     if (log.readUInt32BE(at + 4) !== 0) committed = at + frameBytes;
   }
   if (at === log.byteLength) return at - committed;
-  const isEarlierUse =
-    at + frameHeaderBytes <= log.byteLength &&
-    (log.byteLength - headerBytes) % frameBytes === 0 &&
-    (salt - log.readUInt32BE(at + 8)) >>> 0 < earlierUses;
+  if (at + frameHeaderBytes > log.byteLength || (log.byteLength - headerBytes) % frameBytes !== 0)
+    return log.byteLength - committed;
+  const usesAgo = (salt - log.readUInt32BE(at + 8)) >>> 0;
+  // Where only one of the two is another, the disk has spoiled it.
+  const isEarlierUse = usesAgo > 0 && usesAgo < earlierUses && log.readUInt32BE(at + 12) !== drawn;
   return isEarlierUse ? at - committed : log.byteLength - committed;
 }
