@@ -2,8 +2,8 @@
  * Files that were read a moment ago stay open for another: a client that reads a large file in ranges opens the same one thousands
  * of times, and each opening and closing costs more than the read between them.
  *
- * Promises: at most 64 files are open that nobody reads, each for about a second; a file that this process removes is let go of at
- * once, one that another process removes keeps its room on the disk for that second.
+ * Promises: at most 64 files are open that nobody reads, each for a fraction of a second; a file that this process removes is let go of
+ * at once, one that another process removes keeps its room on the disk for that moment.
  */
 import fs from "node:fs";
 import { promisify } from "node:util";
@@ -12,7 +12,7 @@ const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
 
 const maxIdle = 64;
-const idleMs = 1_000;
+const defaultIdleMs = 300;
 
 interface KeptFile {
   readonly fd: number;
@@ -38,8 +38,14 @@ export class KeptFiles {
   /** Those that are open, by path; those that nobody reads in the order in which they fell idle. */
   readonly #inUse = new Map<string, KeptFile>();
   readonly #idle = new Map<string, KeptFile>();
+  readonly #idleMs: number;
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
+
+  /** `idleMs`: a file that nobody reads is let go of after once to twice as long. */
+  constructor({ idleMs = defaultIdleMs }: { idleMs?: number } = {}) {
+    this.#idleMs = idleMs;
+  }
 
   /** Rejects with the fault of the file system. */
   async open(file: string): Promise<ReadableFile> {
@@ -119,13 +125,13 @@ export class KeptFiles {
     kept.idleSince = performance.now();
     this.#inUse.delete(file);
     this.#idle.set(file, kept);
-    this.#timer ??= setInterval(() => this.#tidy(), idleMs).unref();
+    this.#timer ??= setInterval(() => this.#tidy(), this.#idleMs).unref();
     const [oldest] = this.#idle.keys();
     if (this.#idle.size > maxIdle && oldest !== undefined) await this.#letGo([oldest]);
   }
 
   #tidy(): void {
-    const before = performance.now() - idleMs;
+    const before = performance.now() - this.#idleMs;
     const due = [...this.#idle].filter(([, { idleSince }]) => idleSince <= before).map(([file]) => file);
     void this.#letGo(due);
     if (this.#idle.size > 0 || this.#timer === null) return;

@@ -18,7 +18,7 @@ async function filesIn(count: number): Promise<{ dir: string; files: string[] }>
 describe.skipIf(!tellsOpenFiles)("files kept open for reading", () => {
   it("are opened once for many readers, and once more for those that come right after", async () => {
     const { dir, files } = await filesIn(1);
-    const kept = new KeptFiles();
+    const kept = new KeptFiles({ idleMs: 60_000 });
     const readers = await Promise.all(Array.from({ length: 20 }, () => kept.open(String(files[0]))));
     expect(new Set(readers.map(({ fd }) => fd)).size).toBe(1);
     for (const reader of readers) await reader.close();
@@ -43,7 +43,7 @@ describe.skipIf(!tellsOpenFiles)("files kept open for reading", () => {
 
   it("are 64 at most while nobody reads them, and the last ones read", async () => {
     const { dir, files } = await filesIn(100);
-    const kept = new KeptFiles();
+    const kept = new KeptFiles({ idleMs: 60_000 });
     const readers = await Promise.all(files.map((file) => kept.open(file)));
     expect(openBelow(dir)).toBe(100);
     for (const reader of readers) await reader.close();
@@ -71,7 +71,7 @@ describe.skipIf(!tellsOpenFiles)("files kept open for reading", () => {
   it("that are forgotten go with their last reader, and are never lent again", async () => {
     const { dir, files } = await filesIn(1);
     const file = String(files[0]);
-    const kept = new KeptFiles();
+    const kept = new KeptFiles({ idleMs: 60_000 });
     const reader = await kept.open(file);
     rmSync(file);
     await kept.forget(file);
@@ -89,7 +89,7 @@ describe.skipIf(!tellsOpenFiles)("files kept open for reading", () => {
 
   it("go first where descriptors have run out, and what needed one is opened after all", async () => {
     const { dir, files } = await filesIn(3);
-    const kept = new KeptFiles();
+    const kept = new KeptFiles({ idleMs: 60_000 });
     for (const file of files) await (await kept.open(file)).close();
     const reader = await kept.open(String(files[0]));
     const scarce = async () => {
