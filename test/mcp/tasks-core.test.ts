@@ -117,14 +117,22 @@ describe("a task", () => {
   });
 
   test("that is cancelled is so at once and for good, though its work still stops, and cannot be so twice", async () => {
+    const begun = Promise.withResolvers<void>();
     const stubborn = Promise.withResolvers<void>();
     const kinds = jobKinds.map((one) =>
       one.kind === "job_wait"
-        ? { ...one, handler: () => stubborn.promise.then(() => ({ done: true })) }
+        ? {
+            ...one,
+            handler: () => {
+              begun.resolve();
+              return stubborn.promise.then(() => ({ done: true }));
+            },
+          }
         : one,
     );
     const { url, tasks, start } = await open({}, kinds);
     const { taskId } = (await start("job_wait")).result.task;
+    await begun.promise;
     expect((await legacy(url, "tasks/cancel", { taskId })).result).toMatchObject({ status: "cancelled" });
     expect((await tasks.get("local", taskId)).endedAt).toBeNull();
     expect((await legacy(url, "tasks/get", { taskId })).result.status).toBe("cancelled");

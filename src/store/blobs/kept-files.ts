@@ -12,7 +12,7 @@ const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
 
 const maxIdle = 64;
-const defaultIdleMs = 300;
+const defaultIdleMs = 100;
 
 interface KeptFile {
   readonly fd: number;
