@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 // Each test opens stores of its own, and each store has two threads that load their modules anew: compiled once, that takes a third less.
 process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "node_modules/.cache/node-compile");
 
-/** Suites that start the built binary, brokers or other processes: each of them fills a small machine alone. */
+/** Suites that start the built binary, brokers or other processes: they come after the others. */
 const heavy = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts", "test/conformance/**/*.test.ts"];
 
 export default defineConfig({
@@ -28,8 +28,8 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: heavy,
-          // Two at a time: each waits for processes of its own most of the time.
-          maxWorkers: 2,
+          // The same: each waits for processes of its own most of the time.
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },

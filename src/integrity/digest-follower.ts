@@ -16,29 +16,14 @@ export interface FollowedDigest {
 }
 
 export class DigestFollower {
-  readonly #worker: Worker;
+  /** Begun with the first range: a process that only reads, or takes small files, has no use for it. */
+  #worker: Worker | null = null;
   readonly #waiting = new Map<
     number,
     { resolve: (digest: FollowedDigest) => void; reject: (error: Error) => void }
   >();
   #lastId = 0;
   #dead: Error | null = null;
-
-  constructor() {
-    // Run from source the worker is TypeScript, built it is JavaScript.
-    const file = import.meta.url.endsWith(".ts") ? "./digest-worker.ts" : "./digest-worker.js";
-    this.#worker = new Worker(new URL(file, import.meta.url), { name: "longshore-digest" });
-    this.#worker.unref();
-    this.#worker.on("message", (reply: FollowerReply) => {
-      const waiter = this.#waiting.get(reply.digestId);
-      this.#waiting.delete(reply.digestId);
-      if (this.#waiting.size === 0) this.#worker.unref();
-      if ("failed" in reply) waiter?.reject(new Error(reply.failed));
-      else waiter?.resolve({ bytes: reply.bytes, hex: reply.hex });
-    });
-    this.#worker.on("error", (error) => this.#fail(error));
-    this.#worker.on("exit", () => this.#fail(new Error("the digest worker has ended")));
-  }
 
   /** Bytes `start` to `end` (exclusive) of the file are written and come next under this key. */
   advance(key: string, path: string, start: number, end: number): void {
@@ -55,22 +40,42 @@ export class DigestFollower {
     const digestId = this.#lastId;
     return new Promise((resolve, reject) => {
       this.#waiting.set(digestId, { resolve, reject });
-      this.#worker.ref();
+      this.#running().ref();
       this.#send({ kind: "digest", key, digestId, now: options.now === true });
     });
   }
 
   /** Forgets the key and frees what it holds. */
   drop(key: string): void {
-    this.#send({ kind: "drop", key });
+    if (this.#worker !== null) this.#send({ kind: "drop", key });
   }
 
   async close(): Promise<void> {
-    await this.#worker.terminate();
+    this.#fail(new Error("the digest worker has ended"));
+    await this.#worker?.terminate();
   }
 
   #send(request: FollowerRequest): void {
-    if (this.#dead === null) this.#worker.postMessage(request);
+    if (this.#dead === null) this.#running().postMessage(request);
+  }
+
+  #running(): Worker {
+    if (this.#worker !== null) return this.#worker;
+    // Run from source the worker is TypeScript, built it is JavaScript.
+    const file = import.meta.url.endsWith(".ts") ? "./digest-worker.ts" : "./digest-worker.js";
+    const worker = new Worker(new URL(file, import.meta.url), { name: "longshore-digest" });
+    worker.unref();
+    worker.on("message", (reply: FollowerReply) => {
+      const waiter = this.#waiting.get(reply.digestId);
+      this.#waiting.delete(reply.digestId);
+      if (this.#waiting.size === 0) worker.unref();
+      if ("failed" in reply) waiter?.reject(new Error(reply.failed));
+      else waiter?.resolve({ bytes: reply.bytes, hex: reply.hex });
+    });
+    worker.on("error", (error) => this.#fail(error));
+    worker.on("exit", () => this.#fail(new Error("the digest worker has ended")));
+    this.#worker = worker;
+    return worker;
   }
 
   #fail(error: Error): void {
