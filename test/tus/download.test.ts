@@ -4,6 +4,7 @@ import path from "node:path";
 import { parse as parseDisposition } from "content-disposition";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { TransferError } from "../../src/errors.ts";
+import type { OpenFile, TransferEngine } from "../../src/transfer/engine.ts";
 import { cutStalled } from "../../src/tus/answer-body.ts";
 import { type FilesServer, RawConnection, startFilesServer } from "../support/http-server.ts";
 import { openBelow, tellsOpenFiles } from "../support/open-files.ts";
@@ -43,6 +44,19 @@ const connectionsOf = (of: Server): Promise<number> =>
     of.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   );
 const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
+
+/** The engine with each file that is opened for a download changed. */
+const withFiles =
+  (change: (file: OpenFile) => OpenFile) =>
+  (engine: TransferEngine): TransferEngine =>
+    new Proxy(engine, {
+      get(target, name) {
+        if (name === "openDownload")
+          return async (ticket: string) => change(await engine.openDownload(ticket));
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
 
 describe("GET of a download URL", () => {
   test("gives the whole file with everything known about it", async () => {
@@ -341,26 +355,16 @@ describe("the stream of a download", () => {
     async (_length, bytes) => {
       const asked = { for: 0, read: 0 };
       const patient = await startFilesServer({
-        wrapEngine: (engine) =>
-          new Proxy(engine, {
-            get(target, name) {
-              if (name === "openDownload") {
-                return async (ticket: string) => {
-                  const file = await engine.openDownload(ticket);
-                  asked.for += 1;
-                  const counted =
-                    <Result>(read: (start: number, end: number) => Result) =>
-                    (start: number, end: number) => {
-                      asked.read += 1;
-                      return read(start, end);
-                    };
-                  return { ...file, bytes: counted(file.bytes), stream: counted(file.stream) };
-                };
-              }
-              const value: unknown = Reflect.get(target, name, target);
-              return typeof value === "function" ? value.bind(target) : value;
-            },
-          }),
+        wrapEngine: withFiles((file) => {
+          asked.for += 1;
+          const counted =
+            <Result>(read: (start: number, end: number) => Result) =>
+            (start: number, end: number) => {
+              asked.read += 1;
+              return read(start, end);
+            };
+          return { ...file, bytes: counted(file.bytes), stream: counted(file.stream) };
+        }),
       });
       try {
         const handle = await stored(patient.url, big);
@@ -426,19 +430,10 @@ describe("the stream of a download", () => {
 
   test("that is short and cannot be read is an error with its status, and nothing of the file", async () => {
     const faulty = await startFilesServer({
-      wrapEngine: (engine) =>
-        new Proxy(engine, {
-          get(target, name) {
-            if (name === "openDownload") {
-              return async (ticket: string) => ({
-                ...(await engine.openDownload(ticket)),
-                bytes: () => Promise.reject(new TransferError("storage_unavailable", "The disk went away.")),
-              });
-            }
-            const value: unknown = Reflect.get(target, name, target);
-            return typeof value === "function" ? value.bind(target) : value;
-          },
-        }),
+      wrapEngine: withFiles((file) => ({
+        ...file,
+        bytes: () => Promise.reject(new TransferError("storage_unavailable", "The disk went away.")),
+      })),
     });
     try {
       const handle = await stored(faulty.url, big);
@@ -454,31 +449,19 @@ describe("the stream of a download", () => {
 
   test("that breaks inside cuts the connection, so that nobody takes the part for the whole", async () => {
     const faulty = await startFilesServer({
-      wrapEngine: (engine) =>
-        new Proxy(engine, {
-          get(target, name) {
-            if (name === "openDownload") {
-              return async (ticket: string) => {
-                const file = await engine.openDownload(ticket);
-                return {
-                  ...file,
-                  stream(start: number, end: number) {
-                    const stream = file.stream(start, end);
-                    let seen = 0;
-                    stream.on("data", (piece: Buffer) => {
-                      seen += piece.byteLength;
-                      if (seen > 4 << 20) stream.destroy(new Error("the disk went away"));
-                    });
-                    stream.pause();
-                    return stream;
-                  },
-                };
-              };
-            }
-            const value: unknown = Reflect.get(target, name, target);
-            return typeof value === "function" ? value.bind(target) : value;
-          },
-        }),
+      wrapEngine: withFiles((file) => ({
+        ...file,
+        stream(start, end) {
+          const stream = file.stream(start, end);
+          let seen = 0;
+          stream.on("data", (piece: Buffer) => {
+            seen += piece.byteLength;
+            if (seen > 4 << 20) stream.destroy(new Error("the disk went away"));
+          });
+          stream.pause();
+          return stream;
+        },
+      })),
     });
     try {
       const handle = await stored(faulty.url, big);
